@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import datetime
 import json
+import multiprocessing
 import os
 import random
 import signal
 import threading
 import time
 from collections.abc import Callable
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
 
 from accountant import faults
+from accountant.account import Account
 from accountant.errors import BudgetExhausted, LedgerBehind
 from accountant.highwater import HighWater, Mark
 from accountant.ledger import Ledger, utc_now
@@ -28,17 +31,25 @@ def later() -> datetime.datetime:
     return utc_now() + datetime.timedelta(seconds=10 * LEASE_SECONDS)
 
 
-def in_child(work: Callable[[], None]) -> int:
-    """Runs the work in a forked process and returns its status: 0, or minus the signal that ended it."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            work()
-            status = 0
-        finally:
-            os._exit(status)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+CHILDREN = multiprocessing.get_context("forkserver")
+"""Forked from a process without threads: a copy of this one waits for ever on a lock that a thread of it held."""
+
+CHILDREN.set_forkserver_preload([__name__])
+
+
+def started(work: Callable[..., None], *arguments: object) -> BaseProcess:
+    """A process that does the work. Its exit code is 0, or minus the signal that ended it."""
+    child = CHILDREN.Process(target=work, args=arguments)
+    child.start()
+    return child
+
+
+def ended(child: BaseProcess) -> int | None:
+    """The exit code of a process, None of one that does not end within a minute."""
+    child.join(60)
+    code = child.exitcode
+    child.kill()
+    return code
 
 
 class Diary:
@@ -139,15 +150,19 @@ def killer(point: str) -> Callable[[str], None]:
     return reached
 
 
+def killed_journey(point: str, url: str, mark: Path, diary: Diary) -> None:
+    """The journey until the point."""
+    faults.install(killer(point))
+    journey(url, mark, diary)
+
+
 def kill_at(point: str, url: str, folder: Path) -> None:
     """Runs the journey in a process that is killed at the point, then checks what is left."""
     diary, mark = Diary(folder / "diary"), folder / "mark"
 
-    def work() -> None:
-        faults.install(killer(point))
-        journey(url, mark, diary)
-
-    assert in_child(work) == -signal.SIGKILL, "the process did not pass this point"
+    assert ended(started(killed_journey, point, url, mark, diary)) == -signal.SIGKILL, (
+        "the process did not pass this point"
+    )
     check_after_crash(url, mark, diary)
 
 
@@ -169,7 +184,7 @@ def test_kill_at_every_point_postgresql(point: str, postgresql_url: str, tmp_pat
 def test_the_journey_without_a_crash(url: str, tmp_path: Path) -> None:
     """The twin without a fault ends well, so the tests above fail for the crash and for nothing else."""
     diary, mark = Diary(tmp_path / "diary"), tmp_path / "mark"
-    assert in_child(lambda: journey(url, mark, diary)) == 0
+    assert ended(started(journey, url, mark, diary)) == 0
     assert [fact.get("ended", "answer") for fact in diary.read() if "ended" in fact or "answer" in fact] == [
         "answer",
         "answer",
@@ -179,15 +194,11 @@ def test_the_journey_without_a_crash(url: str, tmp_path: Path) -> None:
     check_after_crash(url, mark, diary)
 
 
-@pytest.mark.slow
-def test_kill_at_any_moment(url: str, tmp_path: Path) -> None:
-    """Killed at random moments under load: every answer that was told is stored and charged, again and again."""
-    chance = random.Random(20)
-    diary = Diary(tmp_path / "diary")
-    with Ledger(url, instance="setup") as ledger:
-        leaf = analyst(ledger, root(ledger, epsilon=1000), epsilon=1000)
+def spend_for_ever(url: str, leaf: Account, diary: Diary) -> None:
+    """Four threads that are answered one query after another, and tell it."""
+    ledger = Ledger(url, instance="child")
 
-    def spender(ledger: Ledger) -> None:
+    def spender() -> None:
         for _ in range(1000):
             asked = request(leaf)
             reserved = ledger.reserve(asked)
@@ -195,19 +206,23 @@ def test_kill_at_any_moment(url: str, tmp_path: Path) -> None:
             ledger.post(reserved.query_id, releases_for(ledger, reserved, asked.cores), answer)
             diary.tell(query=reserved.query_id, answer=answer.hex())
 
-    def work() -> None:
-        ledger = Ledger(url, instance="child")
-        for _ in range(4):
-            threading.Thread(target=spender, args=(ledger,), daemon=True).start()
-        time.sleep(60)
+    for _ in range(4):
+        threading.Thread(target=spender, daemon=True).start()
+    time.sleep(60)
 
+
+@pytest.mark.slow
+def test_kill_at_any_moment(url: str, tmp_path: Path) -> None:
+    """Killed at random moments under load: every answer that was told is stored and charged, again and again."""
+    chance = random.Random(20)
+    diary = Diary(tmp_path / "diary")
+    with Ledger(url, instance="setup") as ledger:
+        leaf = analyst(ledger, root(ledger, epsilon=1000), epsilon=1000)
     for _ in range(5):
-        child = os.fork()
-        if child == 0:
-            work()
+        child = started(spend_for_ever, url, leaf, diary)
         time.sleep(chance.uniform(0.15, 0.6))
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        child.kill()
+        assert ended(child) == -signal.SIGKILL
     with Ledger(url, instance="after", clock=later) as ledger:
         assert ledger.audit().ok
         records = {query.id: query for page in _pages(ledger) for query in page}
@@ -230,6 +245,36 @@ def _pages(ledger: Ledger) -> list[list[object]]:
     return pages  # type: ignore[return-value]
 
 
+def spend_in_threads(url: str, leaf: Account, threads: int, diary: Diary) -> None:
+    """Twenty wishes, and how many of them were admitted."""
+    ledger = Ledger(url, instance="child")
+    counts = []
+    errors: list[BaseException] = []
+
+    def spender() -> None:
+        try:
+            admitted = 0
+            for _ in range(20 // threads):
+                try:
+                    ledger.reserve(request(leaf))
+                    admitted += 1
+                except BudgetExhausted:
+                    pass
+            counts.append(admitted)
+        except BaseException as error:
+            errors.append(error)
+            raise
+
+    running = [threading.Thread(target=spender) for _ in range(threads)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    ledger.close()
+    assert not errors
+    diary.tell(admitted=str(sum(counts)))
+
+
 @pytest.mark.sparse(2)
 @pytest.mark.parametrize("threads", [1, 4])
 def test_eight_processes_on_one_account(url: str, tmp_path: Path, threads: int) -> None:
@@ -239,46 +284,8 @@ def test_eight_processes_on_one_account(url: str, tmp_path: Path, threads: int) 
         top = root(ledger, epsilon=10)
         leaf = analyst(ledger, top, epsilon=100)
 
-    def work() -> None:
-        ledger = Ledger(url, instance="child")
-        counts = []
-        errors: list[BaseException] = []
-
-        def spender() -> None:
-            try:
-                admitted = 0
-                for _ in range(20 // threads):
-                    try:
-                        ledger.reserve(request(leaf))
-                        admitted += 1
-                    except BudgetExhausted:
-                        pass
-                counts.append(admitted)
-            except BaseException as error:
-                errors.append(error)
-                raise
-
-        running = [threading.Thread(target=spender) for _ in range(threads)]
-        for thread in running:
-            thread.start()
-        for thread in running:
-            thread.join()
-        ledger.close()
-        assert not errors
-        diary.tell(admitted=str(sum(counts)))
-
-    children = []
-    for _ in range(8):
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                work()
-                status = 0
-            finally:
-                os._exit(status)
-        children.append(child)
-    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0] * 8
+    children = [started(spend_in_threads, url, leaf, threads, diary) for _ in range(8)]
+    assert [ended(child) for child in children] == [0] * 8
     assert sum(int(fact["admitted"]) for fact in diary.read()) == 100
     with Ledger(url, instance="after") as ledger:
         assert ledger.account(top.id).spent.pure == 10 * 10**12
