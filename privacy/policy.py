@@ -227,7 +227,11 @@ class Table:
             if column.name == name:
                 return column
         folded = _folded(name)
-        return next((column for column in self.columns if _folded(column.name) == folded), None)
+        for column in self.columns:
+            own = column.name
+            if (own.lower() if own.isascii() else _folded(own)) == folded:
+                return column
+        return None
 
 
 class Sharing(enum.Enum):

@@ -21,7 +21,7 @@ from sql_rewrite.plan import Aggregate
 from sql_rewrite.quantile_calls import QuantileReader, is_quantile
 from sql_rewrite.quantile_moments import MOMENTS, since_start
 from sql_rewrite.refuse import refuse
-from sql_rewrite.syntax import consume, rendered
+from sql_rewrite.syntax import consume, kinds_of, rendered
 from sql_rewrite.text import Text
 from sql_rewrite.tuples import as_one
 
@@ -43,9 +43,10 @@ NESTED = (exp.Query, exp.Subquery)
 _APPROXIMATE = "approx_count_distinct"
 """What counts different values about, and here as exactly as noise lets it."""
 
-_WITHOUT_CALLS = (*NESTED, exp.Column, exp.Literal, exp.Identifier)
+_WITHOUT_CALLS = kinds_of(*NESTED, exp.Column, exp.Literal, exp.Identifier)
 _MAY_BE_CALLS = (exp.AggFunc, exp.Anonymous)
 _AROUND_CALLS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
+_AROUND = kinds_of(*_AROUND_CALLS, exp.WithinGroup, exp.Window)
 
 
 def counts_rows(aggregate: Aggregate) -> bool:
@@ -62,7 +63,14 @@ def aggregate_calls(nodes: Sequence[exp.Expr]) -> list[exp.Expr]:
     stack = [(node, False) for node in reversed(nodes)]
     while stack:
         node, own_of_window = stack.pop()
-        if isinstance(node, _WITHOUT_CALLS):
+        kind = type(node)
+        if kind in _WITHOUT_CALLS:
+            continue
+        if kind not in _AROUND:
+            if not own_of_window and _is_aggregate(node):
+                calls.append(node)
+            else:
+                stack += [(child, False) for child in node.iter_expressions()][::-1]
             continue
         inner = node.this if isinstance(node, exp.Filter) else node
         within = isinstance(inner, exp.WithinGroup) and (is_quantile(inner) or is_mode(inner))

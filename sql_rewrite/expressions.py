@@ -237,14 +237,16 @@ def columns_of(expression: Expression) -> tuple[ColumnRef, ...]:
     if isinstance(expression, ColumnRef):
         return (expression,)
     # As `walk`, without a step of a generator for each node: asked of every expression several times.
+    if type(expression) is not Call:
+        return ()
     found: dict[ColumnRef, None] = {}
-    stack: list[Expression] = [expression]
+    stack: list[Expression] = [*expression.arguments[::-1]]
     while stack:
         node = stack.pop()
-        if isinstance(node, Call):
-            stack += node.arguments[::-1]
-        elif isinstance(node, ColumnRef):
+        if type(node) is ColumnRef:
             found[node] = None
+        elif type(node) is Call:
+            stack += node.arguments[::-1]
     return tuple(found)
 
 
@@ -269,10 +271,11 @@ def canonical(expression: Expression) -> Canonical:
     loses FALSE and NOT another NOT (all three are so for NULL too), `a > b` is `b < a`, names are folded. Constants
     keep their type. Expressions with equal forms have equal values.
     """
-    if isinstance(expression, ColumnRef):
+    if type(expression) is ColumnRef:
         return ("column", expression.relation.lower(), expression.name.lower(), expression.type.value)
-    if isinstance(expression, Literal):
+    if type(expression) is Literal:
         return ("literal", expression.type.value, _constant_text(expression.value))
+    assert type(expression) is Call
     name = _MIRRORED.get(expression.operator, expression.operator)
     parts = [canonical(argument) for argument in expression.arguments]
     if name != expression.operator:

@@ -65,6 +65,12 @@ _READERS: Mapping[type[exp.Expr], Reader] = {
 }
 
 
+_AS_THEY_ARE = frozenset(
+    kind for kind in _READERS if not issubclass(kind, (exp.Null, exp.Func, exp.In, exp.Exists, exp.Subquery))
+)
+"""What is read without another look: no call, and nothing with a query."""
+
+
 class ExpressionLift:
     """Reads scalar expressions of one SELECT block against its sources.
 
@@ -96,6 +102,9 @@ class ExpressionLift:
 
         Errors: Refused (unsupported_sql, unsupported_function, unsupported_type, volatile_function, ...).
         """
+        kind = type(node)
+        if kind in _AS_THEY_ARE:
+            return _READERS[kind](self, node)
         if isinstance(node, exp.Null):
             return Literal(None, like.type if like is not None else ColumnType.INTEGER)
         if isinstance(node, exp.Func) and node.args.get("this") is None and node.arg_types.get("this"):
@@ -110,7 +119,7 @@ class ExpressionLift:
             found = self._member(self, node) if nested else None
             if found is not None:
                 return found
-        reader = _READERS.get(type(node))
+        reader = _READERS.get(kind)
         if reader is None:
             raise unread(self, node)
         return reader(self, node)

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil, floor
+from operator import is_
 
 from privacy.bounds import date_at, timestamp_at
 from privacy.numbers import float_down, float_up
@@ -106,7 +107,7 @@ class Narrowing:
             arguments[2] = self._value(arguments[2], facts)
         else:
             arguments = [self._value(argument, facts) for argument in arguments]
-        if all(new is old for new, old in zip(arguments, node.arguments, strict=True)):
+        if all(map(is_, arguments, node.arguments)):
             return node
         try:
             return build(node.operator, arguments)
@@ -189,7 +190,11 @@ def _held(expression: Expression, known: Interval) -> Expression:
 def _too_far(interval: Interval, kind: ColumnType) -> bool:
     assert interval.lower is not None
     assert interval.upper is not None
-    return kind in (INTEGER, NUMBER) and max(abs(interval.lower), abs(interval.upper)) > _MOST
+    if kind is not INTEGER and kind is not NUMBER:
+        return False
+    # In whole numbers, which take a tenth of the time of fractions.
+    lower, upper = interval.lower, interval.upper
+    return abs(lower.numerator) > _MOST * lower.denominator or abs(upper.numerator) > _MOST * upper.denominator
 
 
 def _ends(interval: Interval, kind: ColumnType) -> tuple[Literal, Literal] | None:

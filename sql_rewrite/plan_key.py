@@ -251,9 +251,9 @@ class _Identity:
         noted = self._noted
         parts = [value]
         for part in parts:  # which grow meanwhile
-            if isinstance(part, Call):
+            if type(part) is Call:
                 parts += part.arguments
-            elif isinstance(part, ColumnRef) and id(part) not in noted:
+            elif type(part) is ColumnRef and id(part) not in noted:
                 noted.add(id(part))
                 declared = dict(zip(_DECLARED, _declared(part), strict=True))
                 declared["name"] = part.name.lower()

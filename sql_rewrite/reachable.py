@@ -18,6 +18,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import is_
 
 from privacy.policy import ColumnType, KeyValue
 from sql_rewrite.evaluate import as_key, closed_domain, evaluate, is_exact, open_reads
@@ -42,7 +43,7 @@ def narrowed(where: Expression | None, *expressions: Expression) -> tuple[Expres
         return expressions
     found = {column for conjunct in conjuncts(where) for column in needed(conjunct)}
     wanted = {c for c in found if c.nullable and (c.other is None or c.other.value is not None)}
-    return tuple(_present(expression, wanted) for expression in expressions) if wanted else expressions
+    return tuple([_present(expression, wanted) for expression in expressions]) if wanted else expressions
 
 
 def _present(node: Expression, wanted: set[ColumnRef]) -> Expression:
@@ -52,9 +53,8 @@ def _present(node: Expression, wanted: set[ColumnRef]) -> Expression:
         domain = None if node.domain is None else tuple(value for value in node.domain if value is not None)
         return replace(node, nullable=False, domain=domain or None)
     if isinstance(node, Call):
-        arguments = tuple(_present(argument, wanted) for argument in node.arguments)
-        changed = any(new is not old for new, old in zip(arguments, node.arguments, strict=True))
-        return build(node.operator, arguments) if changed else node
+        arguments = tuple([_present(argument, wanted) for argument in node.arguments])
+        return node if all(map(is_, arguments, node.arguments)) else build(node.operator, arguments)
     return node
 
 
@@ -184,7 +184,7 @@ class Reachable:
 def conjuncts(where: Expression) -> tuple[Expression, ...]:
     """The conditions that must all be true."""
     if isinstance(where, Call) and where.operator == "and":
-        return tuple(part for argument in where.arguments for part in conjuncts(argument))
+        return tuple([part for argument in where.arguments for part in conjuncts(argument)])
     return (where,)
 
 

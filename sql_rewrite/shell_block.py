@@ -23,6 +23,7 @@ from sql_rewrite.shell_form import Block, NestedQueries, write_block
 from sql_rewrite.shell_names import matching
 from sql_rewrite.shell_trace import shifted, trace_block
 from sql_rewrite.syntax import clauses, consume, populated, select_place
+from sql_rewrite.trace import UNKNOWN, Trace
 
 __all__ = ["ShellBlocks"]
 
@@ -63,8 +64,7 @@ class ShellBlocks:
             node, projections, sources, lambda query: self.nested.released(query, names, scope), rows_most
         )
         outputs = tuple(
-            replace(self._output(p, sources, names), trace=trace)
-            for p, trace in zip(projections, traced.projections, strict=True)
+            self._output(p, sources, trace) for p, trace in zip(projections, traced.projections, strict=True)
         )
         grouped = node.args.get("group") is not None or has_aggregate(
             [*projections, *clauses(node, "having", "order", "qualify")]
@@ -209,7 +209,9 @@ class ShellBlocks:
             )
         return {name.name.lower() for name in names}
 
-    def _output(self, projection: exp.Expr, sources: Sequence[tuple[str, Released]], names: Names) -> ShellOutput:
+    def _output(
+        self, projection: exp.Expr, sources: Sequence[tuple[str, Released]], trace: Trace = UNKNOWN
+    ) -> ShellOutput:
         name = projection.alias
         inner = projection.this
         while isinstance(inner, exp.Paren):
@@ -220,11 +222,11 @@ class ShellBlocks:
                 if not relation or relation == alias.lower():
                     for output in released.outputs:
                         if output.name.lower() == own:
-                            return replace(shifted(output, offset), name=name)
+                            return replace(shifted(output, offset), name=name, trace=trace)
                 offset += released.identities or 0
         if isinstance(inner, _CONSTANTS):
-            return ShellOutput(name=name, kind=ColumnKind.KEY)
-        return ShellOutput(name=name, kind=ColumnKind.DERIVED)
+            return ShellOutput(name=name, kind=ColumnKind.KEY, trace=trace)
+        return ShellOutput(name=name, kind=ColumnKind.DERIVED, trace=trace)
 
     def _identity_keys(
         self,
@@ -251,7 +253,7 @@ class ShellBlocks:
                 if alias is None:
                     return None
                 item = alias.this
-            if self._output(exp.alias_(item.copy(), "x"), sources, names).kind != ColumnKind.KEY:
+            if self._output(exp.alias_(item.copy(), "x"), sources).kind != ColumnKind.KEY:
                 return None
             keys.append(item)
         return keys

@@ -27,6 +27,8 @@ class BlockTrace:
 
 def shifted(output: ShellOutput, offset: int) -> ShellOutput:
     """The output in a relation whose hidden identity columns stand further to the right."""
+    if not offset:
+        return output
     return replace(
         output,
         identity=None if output.identity is None else output.identity + offset,

@@ -116,15 +116,22 @@ def clauses(node: exp.Expr, *slots: str) -> list[exp.Expr]:
 
 def rebuilt(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
     """A node of the same class whose parts are changed. Its place in the text is not kept."""
+    kind = type(node)
+    if kind in _LEAVES:
+        return kind(**node.args)
     parts: dict[str, object] = {}
     for name, value in node.args.items():
         if isinstance(value, exp.Expr):
             parts[name] = change(value)
-        elif isinstance(value, list):
+        elif type(value) is list:
             parts[name] = [change(part) if isinstance(part, exp.Expr) else part for part in value]
         elif value is not None:
             parts[name] = value
-    return type(node)(**parts)
+    return kind(**parts)
+
+
+_LEAVES = frozenset({exp.Identifier, exp.Literal, exp.Null, exp.Boolean})
+"""Nodes without parts."""
 
 
 def copied(node: exp.Expr) -> exp.Expr:

@@ -80,7 +80,10 @@ def _padded(statistic: Statistic, *form: Fraction, raised: int, lowered: int) ->
     """The form on the value coordinates, with zero for the NULL rows."""
     one = per_row(statistic)
     values = (*form, *(Fraction(raised),) * statistic.raised, *(Fraction(lowered),) * statistic.lowered)
-    return tuple(one * part for part in values) + (Fraction(0),) * statistic.counts_nulls
+    return tuple([one if part == 1 else part and one * part for part in values]) + (_ZERO,) * statistic.counts_nulls
+
+
+_ZERO = Fraction(0)
 
 
 def half_width(measurement: Measurement, form: Form, alpha: float) -> float:

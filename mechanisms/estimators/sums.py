@@ -184,7 +184,8 @@ def _sum(statistic: Statistic) -> Form:
             encoding = encoding_of(statistic)
             width = encoding.step * encoding.highest
             parts = zip(values_form(statistic), clipped_form(statistic), strict=True)
-            return tuple(encoding.offset * value + width * first for value, first in parts)
+            offset = encoding.offset
+            return tuple([offset * value + width * first if offset else width * first for value, first in parts])
         case _:
             assert_never(statistic.kind)
 

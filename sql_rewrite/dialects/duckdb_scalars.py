@@ -98,7 +98,7 @@ _ARITHMETIC: dict[ArithmeticSymbol, int] = {"+": ADDED, "-": ADDED, "*": MULTIPL
 
 def quote(name: str) -> str:
     """A name as a quoted SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
+    return f'"{name}"' if '"' not in name else '"' + name.replace('"', '""') + '"'
 
 
 def _binding(node: Scalar) -> int:
@@ -137,7 +137,9 @@ class DuckDBScalars(Dialect, part=True):
 
     @writes(Column)
     def _column(self, node: Column) -> str:
-        return f"{quote(node.relation)}.{quote(node.name)}"
+        relation, name = node.relation, node.name
+        plain = '"' not in relation and '"' not in name
+        return f'"{relation}"."{name}"' if plain else f"{quote(relation)}.{quote(name)}"
 
     def _listed_parts(self, parts: Sequence[Scalar]) -> str:
         writers = self._writers
