@@ -29,6 +29,7 @@ from sqlglot import exp
 
 from privacy.policy import Column, ColumnType, Dataset, Table
 from privacy.refusal import Refused
+from sql_rewrite.declared_groups import constant
 from sql_rewrite.evaluate import closed_domain, evaluate, is_exact, is_exact_on
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Interval, Literal, Value, columns_of
 from sql_rewrite.functions import TypeRefused
@@ -69,10 +70,15 @@ def constants_in(node: exp.Expr) -> exp.Expr | None:
         return None
     if node.args.get("from_") is None:
         return node if node.expressions and not populated(node) - {"expressions"} else None
-    whole = len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Star)
-    if whole and not populated(node) - {"expressions", "from_"} and not populated(node.expressions[0]):
-        return constants_in(node.args["from_"].this) and node
-    return None
+    if populated(node) - {"expressions", "from_", "where"} or not all(map(_computes, node.expressions)):
+        return None
+    return constants_in(node.args["from_"].this) and node
+
+
+def _computes(node: exp.Expr) -> bool:
+    """Whether what a query of constants selects has one value for each of its rows, or is all of their columns."""
+    several = exp.Query, exp.Subquery, exp.Window, exp.AggFunc, exp.Explode, exp.Unnest, exp.Star
+    return node.find(*several) is None or (isinstance(node, exp.Star) and not populated(node))
 
 
 def rows_of_constants(item: exp.Expr, relation: str, lift: Lift, dataset: Dataset, text: Text) -> Rows:
@@ -162,7 +168,7 @@ class _Reader:
             return names, [*first, *second]
         if isinstance(node, exp.Select):
             if node.args.get("from_") is not None:
-                return self.read(node.args["from_"].this)
+                return self._computed(node)
             return self._selected(node)
         consume(node, "this", "expressions", "alias", text=self._text, what="a relation of constants")
         written = node.this if isinstance(node, exp.Table) else node.expressions[0] if node.expressions else None
@@ -185,14 +191,59 @@ class _Reader:
         for written in node.expressions:
             value = written.unalias()
             name = written.alias if isinstance(written, exp.Alias) else None
-            if isinstance(value, exp.Explode | exp.Unnest):
+            several = value.find(exp.Explode, exp.Unnest)
+            if several is not None:
                 if len(node.expressions) > 1:
                     raise self._refusal(node, "UNNEST stands alone in its select list there.")
-                inner = value.this if isinstance(value, exp.Explode) else value.expressions[0]
-                return [name or "unnest"], [(one,) for one in self._listed(inner, node)]
+                inner = several.this if isinstance(several, exp.Explode) else several.expressions[0]
+                found = self._listed(inner, node)
+                return [name or "unnest"], [
+                    (one if several is value else self._with(value, several, one),) for one in found
+                ]
             names.append(name or f"col{len(names)}")
             cells.append(self._constant(value))
         return names, [tuple(cells)]
+
+    def _computed(self, node: exp.Select) -> tuple[list[str], list[tuple[Expression, ...]]]:
+        """The columns that a query computes of each row of the constants that it reads, and which its WHERE keeps."""
+        item, where = node.args["from_"].this, node.args.get("where")
+        held, rows = self.read(item)
+        names: list[str] = []
+        wanted: list[exp.Expr | int] = []
+        for written in node.expressions:
+            if isinstance(written, exp.Star):
+                names += held
+                wanted += range(len(held))
+            else:
+                names.append(written.alias_or_name or f"col{len(names)}")
+                wanted.append(written.unalias())
+        if len(rows) * len(wanted) > CELLS_MAX:
+            raise self._refusal(node, f"It computes more than {CELLS_MAX:,} values.")
+        places = {name.lower(): place for place, name in enumerate(held)}
+        found = []
+        for row in rows:
+
+            def cell(part: exp.Expr, row: tuple[Expression, ...] = row) -> exp.Expr:
+                known = isinstance(part, exp.Column) and part.table.lower() in ("", item.alias_or_name.lower())
+                if not known or part.name.lower() not in places:
+                    return part
+                value = row[places[part.name.lower()]]
+                assert isinstance(value, Literal)
+                return constant(value.value, value.type)  # type: ignore[arg-type]
+
+            if where is not None:
+                kept = self._constant(where.this.transform(cell))
+                if not isinstance(kept, Literal) or kept.value is not True:
+                    continue
+            values = [row[one] if isinstance(one, int) else self._constant(one.transform(cell), one) for one in wanted]
+            found.append(tuple(values))
+        return names, found
+
+    def _with(self, whole: exp.Expr, part: exp.Expr, value: Expression) -> Expression:
+        """What is computed of one element of a list, as CAST(UNNEST([...]) AS DATE)."""
+        assert isinstance(value, Literal)
+        written = constant(value.value, value.type)  # type: ignore[arg-type]
+        return self._constant(whole.transform(lambda node: written if node == part else node), whole)
 
     def _row(self, row: exp.Expr) -> tuple[Expression, ...]:
         if isinstance(row, exp.Tuple):
@@ -209,15 +260,15 @@ class _Reader:
             raise self._refusal(node, "Only a list of constants, as UNNEST([1, 2, 3]), is read there.")
         return [self._constant(cell) for cell in written.expressions]
 
-    def _constant(self, node: exp.Expr) -> Expression:
+    def _constant(self, node: exp.Expr, place: exp.Expr | None = None) -> Expression:
         inner = node.find(exp.Column, exp.Query, exp.Subquery, exp.Window, exp.AggFunc, exp.Star)
         if inner is not None:
-            raise self._refusal(inner, "Constants stand there, and neither columns nor queries.")
+            raise self._refusal(place or inner, "Constants stand there, and neither columns nor queries.")
         found = self._lift(node)
         if isinstance(found, Call) and not columns_of(found) and is_exact(found):
             return Literal(evaluate(found, {}), found.type)
         if not isinstance(found, Literal):
-            raise self._refusal(node, "What it holds is not a constant that is known beforehand.")
+            raise self._refusal(place or node, "What it holds is not a constant that is known beforehand.")
         return found
 
     def _series(self, node: exp.GenerateSeries) -> Iterator[Expression]:

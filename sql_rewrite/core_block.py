@@ -38,7 +38,7 @@ from sql_rewrite.refuse import refuse
 from sql_rewrite.row_condition import RowCondition
 from sql_rewrite.select_list import SelectList
 from sql_rewrite.shell import ShellNodes
-from sql_rewrite.sources import SourceNames
+from sql_rewrite.sources import SourceNames, tables_of
 from sql_rewrite.spelling import named
 from sql_rewrite.syntax import clauses
 
@@ -118,12 +118,12 @@ class CoreBlock:
             self._check_rows(findings)
         findings.refuse()
         if mode is not None:
-            return self._most_frequent(mode, keys, where, condition.own)
+            return self._most_frequent(mode, keys, where, condition)
         self._check_preserved(condition.own, keys, found)
         self._check_number(keys)
         named_keys = self._name_keys(keys)
         named = self._name_aggregates(found, grouped=bool(named_keys))
-        core = narrowed_core(Core("", self.names.sources, where, named_keys, named))
+        core = narrowed_core(Core("", self.names.sources, where, named_keys, named, met=condition.met))
         return with_public_ranges(core, self.names.dataset)
 
     def _mode(self, calls: list[exp.Expr], keys: GroupKeyReader) -> Mode:
@@ -138,10 +138,12 @@ class CoreBlock:
             )
         return ModeReader(self.text, self.reader, keys).read(calls)
 
-    def _most_frequent(self, mode: Mode, keys: list[GroupKey], where: Expression | None, own: list[Expression]) -> Core:
+    def _most_frequent(
+        self, mode: Mode, keys: list[GroupKey], where: Expression | None, condition: RowCondition
+    ) -> Core:
         """The core of a block that asks for MODE: its value is a key more, chosen within the groups of the others."""
         every = [*keys, mode.key]
-        self._check_preserved(own, every, [(mode.key.node, mode.score)])
+        self._check_preserved(condition.own, every, [(mode.key.node, mode.score)])
         self._check_number(every)
         named_keys = self._name_keys(every)
         forms = {repr(canonical(key.expression)) for key in keys}
@@ -149,7 +151,7 @@ class CoreBlock:
         if mode.present is not None:
             where = mode.present if where is None else build("and", (where, mode.present))
         choice = Chosen(score=mode.score, count=1, within=within, least=False)
-        return Core("", self.names.sources, where, named_keys, aggregates=(), choice=choice)
+        return Core("", self.names.sources, where, named_keys, aggregates=(), choice=choice, met=condition.met)
 
     def _check_number(self, keys: list[GroupKey]) -> None:
         if len(keys) > KEYS_MAX:
@@ -165,7 +167,21 @@ class CoreBlock:
             inner = call.this if isinstance(call, exp.Filter) else call
             aggregates.append((aggregate, self.reader.counted.get(id(inner), aggregate.argument)))
         written = [key.written for key in keys]
-        check_preserved(self.names.preserved, own, written, aggregates, self.text.position(self.node))
+        place = self.text.position(self.node)
+        check_preserved(self.names.preserved, own, written, aggregates, place, counted=self._counted_column())
+
+    def _counted_column(self) -> str:
+        """A column of people's rows that is never NULL, as the text may call it; x where there is none."""
+        joins = self.node.args.get("joins") or []
+        for item in [self.node.args["from_"].this, *(join.this for join in joins)]:
+            relation = self.names.relation_of(item.alias_or_name)
+            entry = next((one for one in self.names.entries if one.relation == relation), None)
+            if entry is None or not any(source.table.protected for source in tables_of(entry)):
+                continue
+            for name, column in self.names.star(relation):
+                if not column.nullable:
+                    return f"{named(item.alias_or_name)}.{named(name)}"
+        return "x"
 
     def shell_block(self, core: str) -> exp.Select:
         """The block over the released table of that core. Requires: `core` was called."""

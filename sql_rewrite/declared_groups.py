@@ -23,7 +23,7 @@ from sql_rewrite.plan import Core
 from sql_rewrite.refuse import refuse
 from sql_rewrite.syntax import clauses
 
-__all__ = ["GROUPS_MAX", "declared_groups", "distinct_keys", "group_rows", "groups_of_declaration"]
+__all__ = ["GROUPS_MAX", "constant", "declared_groups", "distinct_keys", "group_rows", "groups_of_declaration"]
 
 GROUPS_MAX = 1_000
 """Most groups that are written out as constants of the outer query."""
@@ -83,14 +83,14 @@ def group_rows(
     doubles = [(names.index(name), double) for name, double in numbers.items()]
     rows = []
     for cell in cells:
-        row = [_constant(value, kind) for value, kind in zip(cell, types, strict=True)]
-        row += [exp.cast(_constant(cell[place], types[place]), "double") for place, _ in doubles]
+        row = [constant(value, kind) for value, kind in zip(cell, types, strict=True)]
+        row += [exp.cast(constant(cell[place], types[place]), "double") for place, _ in doubles]
         rows.append(row)
     return [*names, *(double for _, double in doubles)], rows
 
 
-def _constant(value: KeyValue, kind: ColumnType) -> exp.Expr:
-    """A key's value, of its type."""
+def constant(value: KeyValue, kind: ColumnType) -> exp.Expr:
+    """A value, of its type, as SQL."""
     written: exp.Expr
     if value is None:
         written = exp.Null()

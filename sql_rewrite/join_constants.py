@@ -26,13 +26,20 @@ def meeting(join: exp.Join, names: SourceNames, text: Text, kept: set[str], oute
 
     An outer join that keeps the constants adds their relations to `kept`: groups of them are there anyway
     (sql_rewrite/preserved.py), and rows of nobody are never made. One that keeps people adds the entry to `outer`, and
-    its conditions are those of constant_outer.py. Errors: Refused (unsupported_sql, join_not_on_key).
+    its conditions are those of constant_outer.py. FULL JOIN does both.
+    Errors: Refused (unsupported_sql, join_not_on_key).
     """
     consume(join, "this", "on", "using", "side", "kind", text=text, what="a join")
     side, kind = str(join.args.get("side") or "").upper(), str(join.args.get("kind") or "").upper()
     joined, earlier = names.entries[-1], names.entries[:-1]
     if side:
         last, before = of_constants(joined), all(map(of_constants, earlier))
+        full = side == "FULL" and kind in ("", "OUTER") and last is not before and not join.args.get("using")
+        if full and (last or len(earlier) == 1):
+            constants = joined if last else earlier[0]
+            outer.append(constants.relation)
+            kept.update(source.relation for source in tables_of(constants))
+            return _conditions(join, names, text)
         if side == "LEFT" and kind in ("", "OUTER") and last and not before:
             outer.append(joined.relation)
             return _conditions(join, names, text)
@@ -41,7 +48,9 @@ def meeting(join: exp.Join, names: SourceNames, text: Text, kept: set[str], oute
                 "unsupported_sql",
                 f"a {side} JOIN with rows of constants is refused",
                 "Rows that meet none of them are not kept. It is not answered yet.",
-                "use JOIN, or write the values with CASE: its ELSE is for the rows that meet none",
+                "write ON instead of USING, and name the column of the constants"
+                if join.args.get("using")
+                else "use JOIN, or write the values with CASE: its ELSE is for the rows that meet none",
                 position=text.position(join.this),
             )
         kept.update(source.relation for e in (earlier if before else [joined]) for source in tables_of(e))

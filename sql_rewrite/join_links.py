@@ -18,7 +18,7 @@ from sql_rewrite.join_advice import declared
 from sql_rewrite.plan import Source
 from sql_rewrite.public_joins import shares
 from sql_rewrite.refuse import refuse
-from sql_rewrite.sources import Entry, SourceNames, reference
+from sql_rewrite.sources import Entry, SourceNames, reference, tables_of
 from sql_rewrite.syntax import consume, populated
 from sql_rewrite.text import Text
 from sql_rewrite.unit_keys import KeySpace, column_space
@@ -45,8 +45,8 @@ __all__ = [
 Place = Callable[[], Position | None]
 """Looks up where something is in the text, which only a refusal needs."""
 
-Outer = Literal["", "LEFT", "RIGHT"]
-"""Which side of a join keeps its rows."""
+Outer = Literal["", "LEFT", "RIGHT", "FULL"]
+"""Which side of a join keeps its rows; FULL is one of people with a public table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,9 +225,9 @@ def link_of(
     """
     visible = names.entries
     place = partial(text.position, join.this)
-    side, kind = _side_and_kind(join, dataset, text, place)
+    side, kind = _side_and_kind(join, names, dataset, text, place)
     joined = visible[-1]
-    outer: Outer = "LEFT" if side == "LEFT" else "RIGHT" if side == "RIGHT" else ""
+    outer: Outer = "LEFT" if side == "LEFT" else "RIGHT" if side == "RIGHT" else "FULL" if side == "FULL" else ""
     on, using = join.args.get("on"), join.args.get("using") or []
     if len(using) == 1 and on is None:
         holding = [(e, own) for e in visible if (own := names.own_name(e, using[0].name)) is not None]
@@ -248,9 +248,17 @@ def link_of(
             rest.append(part)
     # A condition beside an outer join may stand in WHERE only where it is of the rows that the join looks for.
     reversed_ = found is not None and refers(found.right, found.left) and not found.left.source.table.protected
-    if found is not None and not (rest and (outer == "RIGHT" or (outer and not reversed_))):
+    if found is not None and not (rest and (outer in ("RIGHT", "FULL") or (outer and not reversed_))):
         conditions += rest
         return found
+    if found is not None and rest and outer == "FULL":
+        raise refuse(
+            "join_not_on_key",
+            "a condition of a FULL JOIN is refused",
+            "With a public table it is answered on one equality of a column of each side.",
+            "write the other conditions in nested queries on either side",
+            position=text.position(rest[0]),
+        )
     if found is not None and outer == "LEFT" and isinstance(joined, Source):
         inside += [(joined.relation, part) for part in rest]
         return found
@@ -288,7 +296,7 @@ def _of_using(using: Sequence[exp.Identifier], names: SourceNames, joined: Entry
     return parts
 
 
-def _side_and_kind(join: exp.Join, dataset: Dataset, text: Text, place: Place) -> tuple[str, str]:
+def _side_and_kind(join: exp.Join, names: SourceNames, dataset: Dataset, text: Text, place: Place) -> tuple[str, str]:
     """How the rows of both sides meet. Errors: Refused for ways that no table of people is joined in."""
     if join.args.get("method"):
         raise refuse(
@@ -300,15 +308,23 @@ def _side_and_kind(join: exp.Join, dataset: Dataset, text: Text, place: Place) -
         )
     consume(join, "this", "on", "using", "side", "kind", text=text, what="a join")
     side, kind = str(join.args.get("side") or "").upper(), str(join.args.get("kind") or "").upper()
-    if side not in ("", "LEFT", "RIGHT") or kind not in ("", "INNER", "OUTER"):
+    apart = len({entry_is_people(entry) for entry in names.entries}) > 1
+    sides = ("", "LEFT", "RIGHT", "FULL") if apart and not join.args.get("using") else ("", "LEFT", "RIGHT")
+    if side not in sides or kind not in ("", "INNER", "OUTER"):
         raise refuse(
             "unsupported_sql",
             f"a {(side + ' ' + kind).strip().lower()} join is refused",
             "Tables of people are joined with JOIN or LEFT JOIN, from a table to what it refers to; two of them alone "
-            "with FULL JOIN too, on the key of the privacy unit.",
+            "with FULL JOIN too, on the key of the privacy unit, and each with a public table, ON a column of both.",
+            *(("write ON instead of USING, and name the public table's column",) if side == "FULL" and apart else ()),
             position=place(),
         )
     return side, kind
+
+
+def entry_is_people(entry: Entry) -> bool:
+    """Whether an entry of FROM is rows about people."""
+    return any(source.table.protected for source in tables_of(entry))
 
 
 def _equality(part: exp.Expr, names: SourceNames, joined: Entry, outer: Outer, place: Place) -> Link | None:

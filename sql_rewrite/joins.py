@@ -96,6 +96,8 @@ class _From:
         self._conditions: list[exp.Expr] = []
         self._compared: list[exp.Expr] = []
         """Conditions with released rows: of all rows that meet them."""
+        self._met: list[exp.Expr] = []
+        """Those of the conditions that a join says which keeps public rows."""
         self._inside: list[tuple[str, exp.Expr]] = []
         self._without: list[tuple[str, list[exp.Expr]]] = []
         self._kept: set[str] = set()
@@ -149,7 +151,9 @@ class _From:
         elif listed(join, self._node):
             self._apart = True
         else:
+            before = len(self._conditions)
             self._links.append(link_of(join, visible, self._dataset, self._text, self._conditions, self._inside))
+            self._met += self._conditions[before:] if self._links[-1].outer else []
             self._using |= using
 
     def _know(self, at: int, join: exp.Join, visible: SourceNames) -> bool:
@@ -179,10 +183,13 @@ class _From:
 
     def _meet_constants(self, at: int, join: exp.Join, visible: SourceNames) -> None:
         outer: list[str] = []
+        kept = len(self._kept)
         parts = meeting(join, visible, self._text, self._kept, outer)
         if not outer:
             self._conditions += parts
+            self._met += parts if len(self._kept) > kept else []
             return
+        at = next(place for place, entry in enumerate(self._drafts) if entry.relation == outer[0])
         view = self._drafts[at]
         assert isinstance(view, View)
         self._drafts[at] = with_nobody(view)
@@ -221,7 +228,7 @@ class _From:
             ]
             self._aliases |= {name: view.relation for (_, name, _), view in zip(self._released, met, strict=True)}
             self._rows += met
-        return SourceNames(
+        names = SourceNames(
             (*entries, *self._rows),
             self._aliases,
             self._text,
@@ -233,6 +240,8 @@ class _From:
             inside=self._inside,
             without=self._without,
         )
+        names.met = frozenset(map(id, self._met))
+        return names
 
 
 def _is_row(table: Table | Rows) -> TypeGuard[Rows]:
@@ -269,7 +278,10 @@ def _joins(links: Sequence[Link], dataset: Dataset) -> tuple[dict[str, Join], se
         along = refers(child, parent) or keyed(child, parent)
         child, parent, met = (child, parent, 1) if along else with_partners(link, dataset)
         along = along or met > 0
-        kept = {"LEFT": link.left, "RIGHT": link.right, "": None}[link.outer]
+        both = link.outer == "FULL"
+        kept = child if both else {"LEFT": link.left, "RIGHT": link.right, "": None}[link.outer]
+        if both and not (along and child.source.table.protected and not parent.source.table.protected):
+            raise _full(link)
         single = along and kept is not parent and parent.entry.relation not in joins
         single = single and parent.source.relation == _first(parent.entry)
         of_units = both_units(link.left, link.right, dataset=dataset)
@@ -284,7 +296,10 @@ def _joins(links: Sequence[Link], dataset: Dataset) -> tuple[dict[str, Join], se
                 *declared(dataset, child.source, parent.source),
                 position=link.place(),
             )
-        if kept is parent and not parent.source.table.protected and child.source.table.protected:
+        if both:
+            preserved.add(parent.source.relation)
+            _check_outer(replace(link, outer="LEFT", left=child, right=parent), child, parent, dataset, first=not place)
+        elif kept is parent and not parent.source.table.protected:
             preserved.add(parent.source.relation)
         else:
             _check_outer(link, child, parent, dataset, first=not place)
@@ -337,6 +352,16 @@ def _check_outer(link: Link, child: End, parent: End, dataset: Dataset, *, first
             "write it as LEFT JOIN",
             position=link.place(),
         )
+
+
+def _full(link: Link) -> Refused:
+    return refuse(
+        "unsupported_sql",
+        "a FULL JOIN is refused",
+        "It joins two tables of people alone, on the key of the privacy unit, or one of people with a public table.",
+        "use LEFT JOIN, from the table whose rows are kept",
+        position=link.place(),
+    )
 
 
 def _meets_many(link: Link) -> Refused:

@@ -109,15 +109,16 @@ def key_domain(
     Errors: Refused (key_domain_too_large, no_groups).
     """
     limit = dataset.limits.cells_max
-    if core.keys and core.where is not None and any(map(_never, conjuncts(core.where))):
+    parts = () if core.where is None else tuple(part for part in conjuncts(core.where) if part not in core.met)
+    if core.keys and any(map(_never, parts)):
         raise _no_groups()
-    parts = () if core.where is None else conjuncts(core.where)
-    narrow = narrowed(core.where, *(key for _, key in core.keys), *parts)
+    where = core.where if not core.met else build("and", parts) if len(parts) > 1 else parts[0] if parts else None
+    narrow = narrowed(where, *(key for _, key in core.keys), *parts)
     keys, conditions = narrow[: len(core.keys)], narrow[len(core.keys) :]
     domains = tuple(map_domain(key, limit) for key in keys)
     if any(domain is None for domain in domains):
         return tuple(None for _ in domains), None
-    keys, domains = within_ranges(keys, domains, core.where, limit)
+    keys, domains = within_ranges(keys, domains, where, limit)
     known = [domain for domain in domains if domain is not None]
     cells = Reachable(keys, known, conditions).cells(limit)
     if cells is None:

@@ -244,6 +244,9 @@ class Core:
 
     `keys` and `aggregates` are in canonical order and named k0, k1 ... and a0, a1 ..., so that two texts of one
     question give equal cores. With a `choice` there are no aggregates.
+
+    `met` are parts of `where` that an outer join says of rows which meet: a public row that meets nobody is a group
+    all the same, so they rule out no group (sql_rewrite/preserved.py).
     """
 
     name: str
@@ -256,6 +259,7 @@ class Core:
     """The levels of groups that the outer query reads, each as the places of its keys; none where the finest alone."""
     counted: bool = False
     """Whether counts bound a unit with very many rows in hidden groups: a norm over them all would take too long."""
+    met: tuple[Expression, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,7 @@ _LATER: dict[type, Mapping[str, object]] = {
     Aggregate: {"distinct": False, "second": None, "fraction": None},
     BoundedCore: {"norms": ()},
     BoundedStatistic: {"parts": 0, "distinct": None, "second": None},
-    Core: {"choice": None, "counted": False},
+    Core: {"choice": None, "counted": False, "met": ()},
     CoreStatistics: {"norms": (), "choice": None},
     Estimate: {"fraction": None},
     Constants: {"stored": False},
@@ -128,6 +128,7 @@ def canonical_core(core: Core) -> tuple[object, ...]:
             for a in core.aggregates
         ),
         *([] if core.choice is None else [_canonical_choice(core.choice)]),
+        *([] if not core.met else [tuple(map(form_of, core.met))]),
     )
 
 

@@ -14,6 +14,7 @@ from sql_rewrite.expressions import Expression, columns_of
 from sql_rewrite.functions import TypeRefused, build
 from sql_rewrite.join_links import conjuncts
 from sql_rewrite.numbered_rows import limited, most_rows
+from sql_rewrite.preserved import drops_nobody
 from sql_rewrite.public_joins import compares, partners
 from sql_rewrite.reachable import conjuncts as parts_of
 from sql_rewrite.refuse import refuse
@@ -35,6 +36,8 @@ class RowCondition:
         self._reader = reader
         self.own: list[Expression] = []
         """The parts of the block's own WHERE, once it is read."""
+        self.met: tuple[Expression, ...] = ()
+        """The parts of all of it that an outer join says which keeps public rows: they rule out none of these."""
 
     def read(self, where: exp.Expr | None) -> Expression | None:
         """All of them as one condition, None where every row is read. Errors: Refused."""
@@ -46,13 +49,14 @@ class RowCondition:
         found = [view.rows.where for view in self._names.views if view.rows.where is not None]
         joined = [self._condition(part, "ON") for part in self._names.conditions]
         found += joined
-        self._check_kept(joined)
         outer = {relation: [self._condition(one, "ON") for one in ons] for relation, ons in self._names.without}
-        found += [self._kept_people(relation, parts) for relation, parts in outer.items()]
+        kept = {relation: self._kept_people(relation, parts) for relation, parts in outer.items()}
+        found += kept.values()
         if where is not None:
             consume(where, "this", text=self._text, what="WHERE")
             self.own = [self._condition(part, "WHERE") for part in self._left(where.this)]
             found += self.own
+        self._keep_groups(joined, [part for relation, part in kept.items() if relation in self._names.preserved])
         parts = [part for whole in found for part in parts_of(whole)]
         listed = [source for source in self._names.sources if source.constants is not None]
         for place, source in enumerate(listed, start=1):
@@ -89,19 +93,30 @@ class RowCondition:
             position=place,
         )
 
-    def _check_kept(self, joined: list[Expression]) -> None:
-        """Refuses an outer join that keeps constants of which conditions could rule out some. Errors: Refused."""
-        for source in self._names.sources:
-            if source.constants is None or source.relation not in self._names.preserved:
-                continue
-            if len(joined) != 1 or not keeps_all(source.constants, source.relation, joined[0]):
-                raise refuse(
-                    "unsupported_sql",
-                    "an outer join that keeps rows of constants is refused",
-                    "By its condition, and by what is declared, some of them meet nobody, and would not be shown.",
-                    "use JOIN, with the rows that are there",
-                    position=self._text.position(self._names.conditions[0]) if joined else None,
-                )
+    def _keep_groups(self, joined: list[Expression], both: list[Expression]) -> None:
+        """Notes what outer joins that keep public rows say, `both` those that keep people as well.
+
+        Where every row may meet somebody by what is declared, nothing is ruled out. Where a part of WHERE drops the
+        rows of nobody, what the joins say rules out groups like any other condition.
+        """
+        said = zip(self._names.conditions, joined, strict=True)
+        met = [whole for node, whole in said if id(node) in self._names.met]
+        if not (met or both) or drops_nobody(self._names.preserved, self.own):
+            return
+        listed = [s for s in self._names.sources if s.constants is not None and s.relation in self._names.preserved]
+        if not both and len(joined) == 1 and len(listed) == 1:
+            constants = listed[0].constants
+            assert constants is not None
+            if keeps_all(constants, listed[0].relation, joined[0]):
+                return
+        own = [part for whole in self.own for part in parts_of(whole)]
+        said_of_groups = [part for whole in (*met, *both) for part in parts_of(whole) if self._of_groups(part)]
+        self.met = tuple(part for part in said_of_groups if part not in own)
+
+    def _of_groups(self, part: Expression) -> bool:
+        """Whether a condition could rule out public rows: of people's columns alone it cannot."""
+        read = {column.relation for column in columns_of(part)}
+        return not read or not read.isdisjoint(self._names.preserved)
 
     def _numbered(self, part: Expression) -> bool:
         """Whether a condition keeps so many of a unit's rows at most, and is now one on those rows before any join."""

@@ -63,7 +63,7 @@ class SourceNames:
     `aliases` are the relations by their folded names as written; `using` the folded names in USING: only these may
     stand for columns of two tables. `linked` are the equalities of WHERE that join tables, and `conditions` those of ON
     beside the equality that joins, and `without` those of joins that keep rows without constants, by their relation.
-    `preserved` are public relations whose rows an outer join keeps.
+    `preserved` are public relations whose rows an outer join keeps, and `met` those of `conditions` that it says.
     """
 
     def __init__(
@@ -86,6 +86,7 @@ class SourceNames:
         self.preserved = preserved
         self.inside = inside
         self.without = without
+        self.met: frozenset[int] = frozenset()
         self._using = using
         self._aliases = aliases
         self._by_relation = {entry.relation: entry for entry in entries}
@@ -285,7 +286,8 @@ class SourceNames:
         found = [(entry, own) for entry in self.entries if (own := _column(entry, name)) is not None]
         if len(found) > 1 and not self._same_by_join(found):
             raise self._ambiguous(node, [entry for entry, _ in found])
-        return found[0] if found else None
+        kept = [one for one in found if any(s.relation in self.preserved for s in tables_of(one[0])[:1])]
+        return kept[0] if kept else found[0] if found else None
 
     def joins_to(self, table: str) -> tuple[str, ...] | None:
         """How a public table that no source reads is joined to the sources, by declared references.

@@ -576,3 +576,102 @@ WITH a AS (SELECT patient_id AS p, department FROM visits), b AS (SELECT patient
 
 -- answered
 SELECT COUNT(*) FROM (SELECT patient_id, department FROM visits EXCEPT ALL (SELECT patient_id, department FROM visits WHERE cost > 9000 INTERSECT ALL SELECT patient_id, department FROM visits WHERE length_of_stay_days > 9)) t
+
+-- answered
+SELECT s.m, COUNT(v.visit_id) AS n FROM generate_series(DATE '2022-10-01', DATE '2025-03-01', INTERVAL 1 MONTH) AS s(m) LEFT JOIN visits v ON date_trunc('month', v.visit_date) = s.m GROUP BY s.m ORDER BY s.m
+
+-- answered
+SELECT s.age, COUNT(p.patient_id) AS n FROM generate_series(90, 110) AS s(age) LEFT JOIN patients p ON p.age = s.age GROUP BY s.age
+
+-- answered
+SELECT b.name, COUNT(p.patient_id) FROM (VALUES ('child', 0, 18), ('adult', 18, 65), ('old', 65, 90), ('ancient', 101, 120)) b(name, low, high) LEFT JOIN patients p ON p.age >= b.low AND p.age < b.high GROUP BY b.name
+
+-- answered
+SELECT s.m, d.department, COUNT(v.visit_id) AS n FROM generate_series(DATE '2023-01-01', DATE '2024-12-01', INTERVAL 1 MONTH) AS s(m) CROSS JOIN (VALUES ('Cardiology'), ('Oncology')) d(department) LEFT JOIN visits v ON date_trunc('month', v.visit_date) = s.m AND v.department = d.department GROUP BY s.m, d.department
+
+-- answered
+SELECT s.m::DATE AS month, COUNT(v.visit_id) AS n, AVG(v.cost) AS a FROM generate_series(DATE '2023-01-01', DATE '2024-12-01', INTERVAL 1 MONTH) AS s(m) LEFT JOIN visits v ON v.visit_date >= s.m AND v.visit_date < s.m + INTERVAL 1 MONTH GROUP BY month ORDER BY month
+
+-- answered
+SELECT s.m, COUNT(v.visit_id) AS n FROM visits v RIGHT JOIN generate_series(DATE '2022-10-01', DATE '2025-03-01', INTERVAL 1 MONTH) AS s(m) ON date_trunc('month', v.visit_date) = s.m GROUP BY s.m ORDER BY s.m
+
+-- answered
+SELECT h.name, COUNT(v.visit_id) FROM hospitals h FULL JOIN visits v ON v.hospital_id = h.hospital_id GROUP BY h.name
+
+-- answered
+SELECT s.m, COUNT(v.visit_id) AS n FROM generate_series(DATE '2023-02-01', DATE '2023-06-01', INTERVAL 1 MONTH) AS s(m) FULL JOIN visits v ON date_trunc('month', v.visit_date) = s.m GROUP BY s.m ORDER BY s.m
+
+-- answered
+WITH months AS (SELECT m FROM generate_series(DATE '2023-01-01', DATE '2024-12-01', INTERVAL 1 MONTH) AS t(m)) SELECT m, COUNT(v.visit_id) AS n, COALESCE(SUM(v.cost), 0) AS c FROM months LEFT JOIN visits v ON date_trunc('month', v.visit_date) = months.m GROUP BY m ORDER BY m
+
+-- answered
+WITH months AS (SELECT CAST(unnest(generate_series(DATE '2023-01-01', DATE '2023-12-01', INTERVAL 1 MONTH)) AS DATE) AS m) SELECT m, COUNT(v.visit_id) AS n FROM months LEFT JOIN visits v ON date_trunc('month', v.visit_date) = m GROUP BY m
+
+-- answered
+SELECT h.region, COUNT(v.visit_id) AS n FROM hospitals h LEFT JOIN visits v ON v.hospital_id = h.hospital_id AND h.beds > 400 GROUP BY h.region
+
+-- answered
+SELECT hospital_id, COUNT(v.visit_id) AS n FROM hospitals h LEFT JOIN visits v USING (hospital_id) GROUP BY hospital_id
+
+-- answered
+SELECT s.m, p.sex, COUNT(v.visit_id) AS n FROM generate_series(DATE '2024-11-01', DATE '2025-02-01', INTERVAL 1 MONTH) AS s(m) CROSS JOIN (VALUES ('female'), ('male')) p(sex) LEFT JOIN (SELECT v.visit_id, v.visit_date, q.sex FROM visits v JOIN patients q USING (patient_id)) v ON date_trunc('month', v.visit_date) = s.m AND v.sex = p.sex GROUP BY ALL
+
+-- answered
+SELECT s.m, COUNT(p.patient_id) AS n FROM generate_series(DATE '2024-11-01', DATE '2025-02-01', INTERVAL 1 MONTH) AS s(m) LEFT JOIN visits v ON date_trunc('month', v.visit_date) = s.m LEFT JOIN patients p ON p.patient_id = v.patient_id AND p.sex = 'female' GROUP BY s.m
+
+-- answered
+SELECT s.m, COUNT(v.visit_id) FILTER (WHERE v.department = 'Oncology') AS n, MEDIAN(v.cost) FROM generate_series(DATE '2024-11-01', DATE '2025-02-01', INTERVAL 1 MONTH) AS s(m) LEFT JOIN visits v ON date_trunc('month', v.visit_date) = s.m WHERE s.m > DATE '2024-11-01' GROUP BY s.m HAVING COUNT(v.visit_id) < 1
+
+-- answered
+SELECT k.d, COUNT(v.visit_id) AS n, SUM(v.cost) FROM visits v FULL JOIN (VALUES ('Cardiology'), ('Nowhere'), (NULL)) k(d) ON v.department = k.d GROUP BY 1
+
+-- answered
+SELECT b.name, COUNT(p.patient_id), AVG(p.income) FROM patients p FULL JOIN (VALUES ('young', 0, 30), ('mid', 25, 60), ('none', 200, 300)) b(name, low, high) ON p.age >= b.low AND p.age < b.high GROUP BY b.name
+
+-- answered
+SELECT COUNT(v.visit_id), COUNT(DISTINCT v.patient_id) FROM generate_series(DATE '2024-11-01', DATE '2025-02-01', INTERVAL 1 MONTH) AS s(m) LEFT JOIN visits v ON date_trunc('month', v.visit_date) = s.m
+
+-- answered
+SELECT s.m, SUM(CASE WHEN v.department = 'Oncology' THEN 1 ELSE 0 END) AS n FROM generate_series(DATE '2024-11-01', DATE '2025-02-01', INTERVAL 1 MONTH) AS s(m) LEFT JOIN visits v ON date_trunc('month', v.visit_date) = s.m GROUP BY s.m
+
+-- answered
+SELECT h.region, COUNT(v.visit_id) FROM (SELECT * FROM visits WHERE cost > 100) v FULL JOIN hospitals h ON v.hospital_id = h.hospital_id GROUP BY h.region
+
+-- answered
+SELECT s.x, COUNT(CASE WHEN p.sex = 'male' THEN 1 END), COUNT_IF(p.smoker), SUM(CASE WHEN p.smoker THEN p.age ELSE 0 END) FROM range(95, 105) s(x) LEFT JOIN patients p ON p.age = s.x GROUP BY s.x
+
+-- answered
+SELECT age, COUNT(p.patient_id) FROM range(95, 105) s(age) LEFT JOIN patients p USING (age) GROUP BY age
+
+-- answered
+SELECT COUNT(*) FROM patients WHERE (region, age) IN (SELECT region, beds % 100 FROM hospitals)
+
+-- answered
+SELECT COUNT(*) FROM patients WHERE (region, sex) NOT IN (VALUES ('North', 'female'), ('Coast', 'male'))
+
+-- answered
+SELECT COUNT(*) FROM patients WHERE (region, age) NOT IN (SELECT region, beds % 100 FROM hospitals)
+
+-- answered
+SELECT COUNT(*) FROM visits WHERE (hospital_id, department) IN (SELECT hospital_id, CASE WHEN beds > 400 THEN 'Cardiology' ELSE 'Oncology' END FROM hospitals WHERE region = 'North')
+
+-- answered
+SELECT COUNT(*) FROM visits v WHERE (v.hospital_id, v.department) IN (SELECT * FROM (VALUES (1, 'Oncology'), (2, 'General')) t(a, b))
+
+-- answered
+WITH picks(h, d) AS (VALUES (1, 'Oncology'), (2, 'General')) SELECT COUNT(*) FROM visits WHERE (hospital_id, department) IN (SELECT h, d FROM picks)
+
+-- answered
+SELECT COUNT(*) FROM visits WHERE department IN (VALUES ('Oncology'), ('General'))
+
+-- answered
+WITH picks AS (SELECT * FROM (VALUES ('Oncology'), ('General')) t(d)) SELECT COUNT(*) FROM visits WHERE department NOT IN (SELECT d FROM picks)
+
+-- answered
+SELECT SUM(CASE WHEN (region, sex) IN (VALUES ('North', 'female'), ('Coast', 'male')) THEN 1 ELSE 0 END) AS n, COUNT(*) FROM patients
+
+-- answered
+SELECT COUNT(*) FROM visits WHERE (hospital_id, department, length_of_stay_days % 3) IN (SELECT * FROM (VALUES (1, 'Oncology', 1), (2, 'General', 0), (1, 'General', 1)) t(a, b, c))
+
+-- answered
+SELECT COUNT(*) FROM visits WHERE (hospital_id, department) IN (VALUES (1, 'Oncology'), (2, NULL))

@@ -240,3 +240,12 @@ SELECT COUNT(*) FROM patients a, patients b, hospitals h WHERE a.region = h.regi
 
 -- refused: unsupported_sql
 SELECT COUNT(*) FROM (SELECT department FROM visits EXCEPT ALL SELECT department FROM visits WHERE cost > 9000) t
+
+-- refused: unsupported_sql
+SELECT s.x, COUNT(*) FROM range(95, 105) s(x) LEFT JOIN patients p ON p.age = s.x GROUP BY s.x
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM visits WHERE (hospital_id, department) NOT IN (VALUES (1, 'Oncology'), (2, NULL))
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM visits WHERE (hospital_id, department) IN (SELECT hospital_id FROM hospitals)

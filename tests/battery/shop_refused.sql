@@ -67,7 +67,7 @@ SELECT COUNT(*) FROM customers c JOIN orders o ON c.customer_id > o.customer_id
 -- refused: join_not_on_key
 SELECT COUNT(*) FROM customers c JOIN orders o ON c.customer_id = o.order_id
 
--- refused: unsupported_sql
+-- refused: unsupported_type
 SELECT COUNT(*) FROM products p FULL JOIN items i ON p.category = i.order_id
 
 -- refused: raw_rows

@@ -306,3 +306,15 @@ SELECT n_name, COUNT(*) FROM customer JOIN supplier ON c_nationkey = s_nationkey
 
 -- answered
 SELECT SUM(l_extendedprice) FROM lineitem JOIN partsupp ON l_suppkey = ps_suppkey
+
+-- answered
+SELECT r.r_name, COUNT(c.c_custkey) FROM region r LEFT JOIN nation n ON n.n_regionkey = r.r_regionkey LEFT JOIN customer c ON c.c_nationkey = n.n_nationkey GROUP BY r.r_name
+
+-- answered
+SELECT n.n_name, COUNT(c.c_custkey), AVG(c.c_acctbal) FROM nation n FULL OUTER JOIN customer c ON c.c_nationkey = n.n_nationkey GROUP BY n.n_name
+
+-- answered
+SELECT COUNT(*), SUM(l_quantity) FROM lineitem WHERE (l_partkey, l_suppkey) IN (SELECT ps_partkey, ps_suppkey FROM partsupp WHERE ps_availqty > 5000)
+
+-- answered
+SELECT COUNT(*), SUM(l_quantity) FROM lineitem WHERE (l_partkey, l_suppkey) NOT IN (SELECT ps_partkey, ps_suppkey FROM partsupp WHERE ps_availqty > 5000)

@@ -829,3 +829,12 @@ SELECT COUNT(*) FROM visits v FULL JOIN people p ON v.person_id = p.person_id
 
 -- answered: a full join on the unit
 SELECT COUNT(*) FROM visits v FULL OUTER JOIN people p USING (person_id)
+
+-- answered: an outer join that keeps public rows
+SELECT x, COUNT(age) FROM (VALUES ('female'), ('nobody')) AS v(x) LEFT JOIN people ON sex = x GROUP BY x
+
+-- answered: an outer join that keeps public rows
+SELECT x, COUNT(age) FROM (VALUES ('female'), (NULL)) AS v(x) LEFT JOIN people ON sex = x GROUP BY x
+
+-- answered: an outer join that keeps public rows
+SELECT region, COUNT(v.visit_id) FROM hospitals h FULL JOIN visits v ON v.hospital_id = h.hospital_id GROUP BY region

@@ -221,10 +221,16 @@ SELECT COUNT(*) FROM people POSITIONAL JOIN (VALUES (1), (2)) AS v(x)
 SELECT COUNT(*) FROM people ASOF JOIN (VALUES (1), (2)) AS v(x) ON age >= x
 
 -- refused: unsupported_sql
-SELECT x, COUNT(age) FROM (VALUES ('female'), ('nobody')) AS v(x) LEFT JOIN people ON sex = x GROUP BY x
+SELECT x, age, COUNT(age) FROM (VALUES ('female'), ('nobody')) AS v(x) LEFT JOIN people ON sex = x GROUP BY x, age
 
 -- refused: unsupported_sql
-SELECT x, COUNT(age) FROM (VALUES ('female'), (NULL)) AS v(x) LEFT JOIN people ON sex = x GROUP BY x
+SELECT COALESCE(x, sex) AS y, COUNT(age) FROM (VALUES ('female'), (NULL)) AS v(x) FULL JOIN people ON sex = x GROUP BY y
+
+-- refused: unsupported_sql
+SELECT x, COUNT(age) FROM (VALUES ('female'), ('nobody')) AS v(x) LEFT JOIN people ON sex = x WHERE age IS NULL GROUP BY x
+
+-- refused: unsupported_sql
+SELECT region, SUM(beds) FROM hospitals h FULL JOIN visits v ON v.hospital_id = h.hospital_id GROUP BY region
 
 -- refused: unsupported_sql
 SELECT x, COUNT(*) FROM (VALUES ('female'), ('male')) AS v(x) LEFT JOIN people ON sex = x GROUP BY x
