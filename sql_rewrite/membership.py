@@ -27,6 +27,7 @@ from sqlglot import exp
 from privacy.policy import ColumnType, Dataset, Table
 from privacy.refusal import Refused
 from sql_rewrite.aggregate_calls import AggregateReader
+from sql_rewrite.combinations import Known
 from sql_rewrite.correlated import Correlated, is_outer
 from sql_rewrite.correlated_groups import Groups, by_public_keys
 from sql_rewrite.expressions import ColumnRef, Expression, Literal, form_of
@@ -52,7 +53,8 @@ class Membership:
     """Reads such conditions of one block.
 
     `rows` gives the rows of a nested query, None where it selects none of people; `inner` the names of its FROM,
-    `public` the public table that an item of one is, `scalar` the number that an earlier stage releases, `listed`
+    `public` the public table that an item of one is, `constants` those that one reads, `scalar` the number that an
+    earlier stage releases, `listed`
     IN over keys that one releases, and `groups` the groups that one releases.
     """
 
@@ -65,6 +67,7 @@ class Membership:
         rows: Callable[[exp.Expr], Rows | None],
         inner: Callable[[exp.Select], SourceNames | None],
         public: Callable[[exp.Table], Table | None],
+        constants: Known,
         scalar: Callable[[exp.Subquery], Expression | None],
         listed: Callable[[ExpressionLift, exp.In], Expression | None],
         groups: Groups,
@@ -80,7 +83,7 @@ class Membership:
         self._groups = groups
         self._read: dict[int, Expression | None] = {}
         self._kept: list[exp.Expr] = []
-        self._known = PublicMembership(names, dataset, text, public)
+        self._known = PublicMembership(names, dataset, text, public, constants)
         self._correlated = Correlated(names, dataset, text, rows=rows, inner=inner)
 
     def read(self, lifter: ExpressionLift, node: exp.Expr) -> Expression | None:

@@ -149,6 +149,14 @@ class NestedRows:
             table = base_table(item, self._lift.dataset, self._lift.text)
             return None if table.protected else table
 
+        def constants(node: exp.Select) -> Rows | None:
+            items = listed(node)
+            if len(items) != 1 or self._lift.seeker.constants(items[0], inside) is None:
+                return None
+            tables, _ = self._lift.listed(node, inside, 0, people=True)
+            ((_, found),) = tables
+            return found if isinstance(found, Rows) else None
+
         def inner(node: exp.Select) -> SourceNames | None:
             items = listed(node)
             if not all(self._lift.seeker.reads_rows(item, inside) for item in items):
@@ -179,6 +187,7 @@ class NestedRows:
             rows=rows,
             inner=inner,
             public=public,
+            constants=constants,
             scalar=scalar,
             listed=keys,
             groups=groups,

@@ -2,6 +2,7 @@
 
     FETCH FIRST 5 ROWS ONLY                   LIMIT 5
     (a, b) IN ((1, 2), (3, 4))                a IS NOT DISTINCT FROM 1 AND b IS NOT DISTINCT FROM 2 OR ...
+    a IN (VALUES (1), (2))                    a IN (SELECT * FROM (VALUES (1), (2)) AS listed)
     FROM (SELECT g, k, SUM(x) AS n ...)       FROM (SELECT g, SUM(n) FILTER (WHERE k = 'a') AS a FROM (SELECT ...)
       PIVOT (SUM(n) FOR k IN ('a'))             GROUP BY g)
     FROM (SELECT SUM(x) AS a, ...)            FROM (SELECT k, CASE k WHEN 'a' THEN a ... END AS n FROM (SELECT ...),
@@ -26,7 +27,7 @@ from sql_rewrite.syntax import placed_like, populated, whole_number
 __all__ = ["spell_plainly"]
 
 
-_SPELLED = re.compile(r"fetch|pivot|by\s+name|distinct\s+on|\bin\s*\(\s*\(", re.IGNORECASE)
+_SPELLED = re.compile(r"fetch|pivot|by\s+name|distinct\s+on|\bin\s*\(\s*(?:\(|values)", re.IGNORECASE)
 """What a text holds that has such a spelling. One that hides it, in comments between two words, is refused later."""
 
 
@@ -62,6 +63,13 @@ def _fetch(node: exp.Fetch) -> None:
 def _tuples(node: exp.In) -> None:
     """DuckDB compares rows as structs: NULL is a value like others in them, and the comparison never is NULL."""
     row = node.this
+    values = node.expressions[0] if len(node.expressions) == 1 else None
+    if isinstance(values, exp.Values) and populated(node) == {"this", "expressions"}:
+        values.set("alias", exp.TableAlias(this=exp.to_identifier("listed")))
+        query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=values.copy()))
+        node.set("query", exp.Subquery(this=placed_like(query, values)))
+        node.set("expressions", None)
+        return
     if not isinstance(row, exp.Tuple) or populated(node) != {"this", "expressions"}:
         return
     rows = node.expressions

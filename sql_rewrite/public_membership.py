@@ -22,6 +22,7 @@ from sqlglot import exp
 
 from privacy.policy import ColumnType, Dataset, Table
 from sql_rewrite.aggregate_calls import AggregateReader
+from sql_rewrite.combinations import Known, among
 from sql_rewrite.evaluate import evaluate, is_exact
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, Value, columns_of
 from sql_rewrite.functions import build
@@ -31,7 +32,7 @@ from sql_rewrite.plan import Constants, Source
 from sql_rewrite.public_joins import as_constants
 from sql_rewrite.reachable import conjuncts as parts_of
 from sql_rewrite.refuse import refuse
-from sql_rewrite.sources import SourceNames
+from sql_rewrite.sources import SourceNames, View
 from sql_rewrite.syntax import consume, populated
 from sql_rewrite.text import Text
 
@@ -46,15 +47,24 @@ _INSIDE = "x$"
 
 
 class PublicMembership:
-    """Reads such conditions of one block. `public` is the public table that an item of FROM is."""
+    """Reads such conditions of one block.
+
+    `public` is the public table that an item of FROM is, `constants` the rows that a query of constants reads.
+    """
 
     def __init__(
-        self, names: SourceNames, dataset: Dataset, text: Text, public: Callable[[exp.Table], Table | None]
+        self,
+        names: SourceNames,
+        dataset: Dataset,
+        text: Text,
+        public: Callable[[exp.Table], Table | None],
+        constants: Known,
     ) -> None:
         self._names = names
         self._dataset = dataset
         self._text = text
         self._public = public
+        self._constants = constants
 
     def read(self, lifter: ExpressionLift, node: exp.Expr) -> Expression | None:
         """The condition, None where it is not EXISTS or IN over one small public table. Errors: Refused."""
@@ -63,15 +73,23 @@ class PublicMembership:
         if not isinstance(query, exp.Select) or populated(query) - {"expressions", "from_", "where"}:
             return None
         item = query.args["from_"].this if query.args.get("from_") is not None else None
-        table = self._public(item) if isinstance(item, exp.Table) else None
-        if table is None or item is None:
+        listed = self._constants(query) if isinstance(node, exp.In) else None
+        table = self._public(item) if isinstance(item, exp.Table) and listed is None else None
+        if item is None or (table is None and listed is None):
             return None
-        view = as_constants(Source(_INSIDE, table), self._dataset)
+        view = View(_INSIDE, listed) if listed is not None else None
+        if table is not None:
+            view = as_constants(Source(_INSIDE, table), self._dataset)
         if view is None:
             return None
-        constants = view.rows.sources[0].constants
+        source = view.rows.sources[0]
+        constants = source.constants
         assert constants is not None
         inner = SourceNames((view,), {item.alias_or_name.lower(): view.relation}, self._text, self._dataset)
+        if isinstance(node, exp.In) and (listed is not None or isinstance(node.this.unnest(), exp.Tuple)):
+            columns = [(source.relation, ref.name) for ref in constants.columns]
+            null_is_false = leaves_out(node)
+            return among(lifter, node, query, inner, constants.rows, columns, self._text, null_is_false=null_is_false)
         reader = ExpressionLift(self._text, self._resolver(inner), lifter.parameters)
         where = query.args.get("where")
         parts: list[Expression] = []
