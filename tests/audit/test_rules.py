@@ -11,12 +11,14 @@ import pytest
 
 from tests.audit.planted import BUGS
 
+ACTS = "tests.journey.test_stage_acts"
 CHOICES = "tests.audit.test_choices"
 DISTINCT = "tests.distinct.test_neighbours_of_distinct"
 EVERY = "tests.audit.test_every_node"
 NORMS = "tests.audit.test_norms"
 PRODUCTS = "tests.audit.test_products"
 RELATIONS = "tests.audit.test_relations"
+STAGES = "tests.audit.test_stages"
 TREES = "tests.test_generated_relations"
 WINDOWS = "tests.audit.test_windows"
 
@@ -106,7 +108,13 @@ RULES: dict[str, tuple[str, ...]] = {
         f"{EVERY}:test_rows_that_depend_on_others_are_caught",
     ),
     "sql_rewrite.join_links:refers": ("join_that_multiplies", "join_without_condition"),
-    "sql_rewrite.stages:Stages": ("tests.audit.test_stages:test_a_stage_that_reads_true_numbers_is_caught",),
+    # Stages: what later ones read, what it costs, and when
+    "sql_rewrite.stages:Stages": (f"{STAGES}:test_a_stage_that_reads_true_numbers_is_caught",),
+    "sql_rewrite.stage_hidden:hidden_list": (f"{STAGES}:test_a_list_of_groups_that_nothing_selected_is_caught",),
+    "server.journey.stages:stage_values": (f"{ACTS}:true_numbers_bound",),
+    "server.journey.charges:charges_of": (f"{ACTS}:first_stage_charged_too_little",),
+    "server.journey.admission:Admission": (f"{ACTS}:read_before_the_charge",),
+    "server.journey.running:Running": (f"{ACTS}:noise_of_another_price",),
 }  # fmt: skip
 """For each rule its place, and plants: those of planted.py by name, the others as module:function."""
 

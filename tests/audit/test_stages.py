@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
+from collections.abc import Callable
 from contextlib import closing
 from fractions import Fraction
 from typing import Any
@@ -14,7 +16,7 @@ from mechanisms import calibrate as calibrating
 from mechanisms import release as releasing
 from privacy.bounds import ContributionBound
 from privacy.policy import ColumnType
-from privacy.statement import StageValue
+from privacy.statement import Released, StageValue
 from sql_rewrite.bound import BoundedCore, bound
 from sql_rewrite.expressions import Call, ColumnRef, Literal
 from sql_rewrite.lift import lift
@@ -68,9 +70,8 @@ def world() -> Scene:
         for person, rows in ((1, 1), (2, 5), (3, 50))
         for place in range(rows)
     ]
-    for place, visit in enumerate(visits):
-        visit["k"] = "ab"[place % 2]
-    return scene([{}, {}, {}, {}], visits, contribution=ContributionBound(6, 2, 4))
+    keyed = [{**visit, "k": "ab"[place % 2]} for place, visit in enumerate(visits)]
+    return scene([{}, {}, {}, {}], keyed, contribution=ContributionBound(6, 2, 4))
 
 
 def told(core: Any, number: float | None) -> Any:
@@ -100,19 +101,26 @@ def later_stage(world: Scene, sql: str) -> BoundedCore:
     return bound(lift(sql, world.dataset))[-1]
 
 
-def side(core: BoundedCore, store: Store, number: float | None, *, gaussian: bool) -> Side:
-    """What the mechanisms are given for a later stage that reads this number."""
+def side(
+    core: BoundedCore,
+    store: Store,
+    number: float | None,
+    *,
+    gaussian: bool,
+    exact: Callable[[StageValue], Released] | None = None,
+) -> Side:
+    """What the mechanisms are given for a later stage that reads this number, or what `exact` says."""
     lowered = lower(core)
     read = {one for one in lowered.parameters if isinstance(one, StageValue)}
     assert read
-    values = {one: constant(one.column, number, one.type).value for one in read}
-    statement = lowered.filled(values)  # type: ignore[arg-type]
+    values = {one: exact(one) if exact else constant(one.column, number, one.type).value for one in read}
+    statement = lowered.filled(values)
     assert statement.sql == lowered.sql
     price = price_for([core], gaussian=gaussian, epsilon=Fraction(1))
     calibration = calibrating.calibrate([core.described], price)
-    exact = store.exact(statement)
+    sums = store.exact(statement)
     with recorded(noise=True, seed=0) as recorder:
-        table = releasing.release(core.described, calibration, exact, bits=FixedBits(0), confidence=CONFIDENCE)
+        table = releasing.release(core.described, calibration, sums, bits=FixedBits(0), confidence=CONFIDENCE)
     columns = [column.values for column in table.columns if column.role == "key"]
     keys = tuple(zip(*columns, strict=True)) if columns else ((),) * table.rows
     return Side((core,), (statement,), calibration, (CoreSide(keys, tuple(recorder.calls)),))
@@ -133,7 +141,7 @@ def test_one_unit_stays_within_its_bound_whatever_was_released(sql: str) -> None
                 gaussian = number is None or number == 0
                 whole = side(core, every, number, gaussian=gaussian)
                 parts = contributions(told(core, number), made.rows, owners, every.hashes(core))
-                check_side(whole, [parts], units, [{}])  # type: ignore[list-item]
+                check_side(whole, [parts], units, [{}])
                 for other in others:
                     check_pair(whole, side(core, other, number, gaussian=gaussian), Tally())
         finally:
@@ -161,3 +169,32 @@ def test_a_stage_that_reads_true_numbers_is_caught() -> None:
             check_pair(
                 side(core, first, exact(one), gaussian=False), side(core, second, exact(two), gaussian=False), Tally()
             )
+
+
+def test_a_list_of_groups_that_nothing_selected_is_caught() -> None:
+    """Plants a later stage that is bound to the group with most rows, in place of a released list."""
+    many = [{"person_id": person, "x": x, "y": 10.0 * (x == 5)} for person in range(1, 10) for x in (4, 5)]
+    made = scene([{}] * 10, [{"person_id": 0, "x": 5, "y": 10.0}, *many], contribution=ContributionBound(2, 1, 2))
+    core = later_stage(
+        made,
+        "SELECT SUM(y) FROM visits WHERE x IN (SELECT x FROM visits GROUP BY x ORDER BY COUNT(*) DESC, x LIMIT 1)",
+    )
+    units = frozenset(made.units)
+
+    def exact(of: frozenset[Any]) -> Callable[[StageValue], Released]:
+        counts = Counter(row["x"] for row in made.rows["visits"] if row["person_id"] in of)
+        first = min(counts, key=lambda x: (-counts[x], x))
+        return lambda one: True if one.type is T.BOOLEAN else first
+
+    one, two = units, units - {0}
+    with closing(Store(made, one, seed=1)) as first, closing(Store(made, two, seed=2)) as second:
+
+        def both(here: frozenset[Any], there: frozenset[Any]) -> tuple[Side, Side]:
+            return (
+                side(core, first, None, gaussian=False, exact=exact(here)),
+                side(core, second, None, gaussian=False, exact=exact(there)),
+            )
+
+        check_pair(*both(one, one), Tally())
+        with pytest.raises(Violation):
+            check_pair(*both(one, two), Tally())
