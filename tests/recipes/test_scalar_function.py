@@ -15,7 +15,8 @@ RECIPE = blocks("scalar_function.md")
 DESCRIPTION = "sql_rewrite/functions/powers.py"
 TEST = "tests/sql_rewrite/test_functions.py"
 OTHERS = ("tests/sql_rewrite/test_cost.py", "tests/test_docs.py", "tests/sql_rewrite/test_statements.py")
-CHOSEN = "cbrt or CBRT or operator or function or written"
+CHOSEN = "cbrt or CBRT or every_operator or every_function_is or give_the_values or null_rules or statements_are"
+"""What is tested of the function, and of all functions together; the others are what they were."""
 
 
 def test_it_is_one_file_its_test_and_its_page() -> None:
