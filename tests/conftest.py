@@ -26,6 +26,11 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+def pytest_unconfigure() -> None:
+    """What was made before the tests is freed at the end as well: DuckDB reports what is not."""
+    gc.unfreeze()
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--nightly`: tests that need a machine which does nothing else, or very long."""
     parser.addoption("--nightly", action="store_true", help="Run the tests marked nightly too.")
