@@ -60,7 +60,8 @@ class Interval:
     upper: Fraction | None
 
     def __post_init__(self) -> None:
-        assert self.lower is None or self.upper is None or self.lower <= self.upper, "interval is reversed"
+        lower, upper = self.lower, self.upper
+        assert lower is None or upper is None or lower is upper or lower <= upper, "interval is reversed"
 
     @property
     def bounded(self) -> bool:
@@ -200,6 +201,8 @@ class Call:
     finite: bool = True
     weight: int = 1
     depth: int = 1
+    form: Canonical | None = field(default=None, init=False, repr=False, compare=False)
+    """What `canonical` says of it, once it was asked: plans are compared by it many times."""
 
 
 Expression = ColumnRef | Literal | Call
@@ -276,6 +279,14 @@ def canonical(expression: Expression) -> Canonical:
     if type(expression) is Literal:
         return ("literal", expression.type.value, _constant_text(expression.value))
     assert type(expression) is Call
+    known = expression.form
+    if known is None:
+        known = _canonical_call(expression)
+        object.__setattr__(expression, "form", known)
+    return known
+
+
+def _canonical_call(expression: Call) -> Canonical:
     name = _MIRRORED.get(expression.operator, expression.operator)
     parts = [canonical(argument) for argument in expression.arguments]
     if name != expression.operator:

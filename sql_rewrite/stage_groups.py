@@ -35,7 +35,7 @@ from sql_rewrite.stage_tables import CELLS_MAX, EVERY, Cells, StageTable, flags_
 from sql_rewrite.syntax import consume, populated
 from sql_rewrite.text import Text
 
-__all__ = ["StageGroups"]
+__all__ = ["CellReader", "StageGroups"]
 
 _OVER = frozenset({"expressions", "from_", "where", "with_"})
 """Clauses of a block over a released table that selects some of its rows and columns."""
@@ -46,13 +46,15 @@ _GROUPS = frozenset({"expressions", "from_", "joins", "where", "with_", "group",
 """Those of a block that has a row for each of its groups."""
 
 
+CellReader = Callable[[int, Mapping[exp.Expr, Expression]], ExpressionLift]
+"""By the place of a group, and what other trees stand for, what reads the values of that group."""
+
+
 class _Values(Protocol):
     """What is computed of released values: `sql_rewrite.stages.Stages`."""
 
-    def of_cell(
-        self, core: Core, block: CoreBlock, place: int, known: Mapping[exp.Expr, Expression], *, of: str = ""
-    ) -> ExpressionLift:
-        """Reads what a block computes of one group."""
+    def of_cells(self, core: Core, block: CoreBlock, *, of: str = "") -> CellReader:
+        """What reads what a block computes of one group."""
         ...
 
     def over(self, columns: Mapping[str, Expression], alias: str) -> ExpressionLift:
@@ -126,7 +128,8 @@ class StageGroups:
         kinds = tuple(expression.type for _, expression in core.keys)
         keys: list[tuple[str, int]] = []
         values: list[tuple[str, tuple[Expression, ...]]] = []
-        lifters = [self._values.of_cell(core, block, place, {}, of=of) for place in range(len(cells))]
+        of_cell = self._values.of_cells(core, block, of=of)
+        lifters = [of_cell(place, {}) for place in range(len(cells))]
         for written, value in zip(node.expressions, block.select.values, strict=True):
             name = written.alias if isinstance(written, exp.Alias) else output_name(self._text, written)
             key = _key_of(block, value)
@@ -148,18 +151,10 @@ class StageGroups:
         if having is None:
             return table
         tree = _aliases_written(block.names.qualified(having.this), block)
-        return table.where(
-            [self._condition(self._lifter(core, block, cells, at, of), tree) for at in range(len(cells))]
-        )
-
-    def _lifter(self, core: Core, block: CoreBlock, cells: Cells, place: int, of: str) -> ExpressionLift:
-        """Reads HAVING of one group, in which keys are constants."""
-        kinds = {name: at for at, (name, _) in enumerate(core.keys)}
-        known: dict[exp.Expr, Expression] = {}
-        for tree, name in block.keys.trees:
-            if _key_of(block, tree) in kinds:
-                known[tree] = cells[place][kinds[name]]
-        return self._values.of_cell(core, block, place, known, of=of)
+        # HAVING of one group, in which keys are constants.
+        trees = [(one, places[name]) for one, name in block.keys.trees if _key_of(block, one) in places]
+        known = [{one: cell[at] for one, at in trees} for cell in cells]
+        return table.where([self._condition(of_cell(at, known[at]), tree) for at in range(len(cells))])
 
     def _condition(self, lifter: ExpressionLift, tree: exp.Expr) -> Expression:
         found = lifter.lift(tree)

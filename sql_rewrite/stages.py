@@ -33,7 +33,7 @@ from sql_rewrite.rows_block import RowsSeeker, listed
 from sql_rewrite.scope import Scope
 from sql_rewrite.shell import output_name
 from sql_rewrite.sources import SourceNames
-from sql_rewrite.stage_groups import StageGroups
+from sql_rewrite.stage_groups import CellReader, StageGroups
 from sql_rewrite.stage_tables import CELLS_MAX, cell_name
 from sql_rewrite.stage_values import released_value, stages_of
 from sql_rewrite.syntax import consume, populated
@@ -136,18 +136,22 @@ class Stages:
         cte.read()
         return (*((name.name, found) for name, (_, found) in zip(names, row, strict=False)), *row[len(names) :])
 
-    def of_cell(
-        self, core: Core, block: CoreBlock, place: int, known: Mapping[exp.Expr, Expression], *, of: str = ""
-    ) -> RowLift:
-        """Reads what a block computes of one group of its core, that of a place, in the list `of` of hidden ones.
+    def of_cells(self, core: Core, block: CoreBlock, *, of: str = "") -> CellReader:
+        """What reads what a block computes of one group of its core, that of a place, in the list `of` of hidden ones.
 
-        `known` is what other trees stand for.
+        It is called with the place, and with what other trees stand for. What is the same of all groups is found once.
+        Errors: Refused.
         """
-        values = dict(known)
-        for call, aggregate in block.aggregates.items():
-            value = self._value(core, replace(aggregate, name=cell_name(aggregate.name, place, of)), call)
-            values[call] = self._moment(value, aggregate, block.moments.get(call), call)
-        return RowLift(self._text, self._outside, self._parameters, values)
+        of_one = [(call, aggregate, self._value(core, aggregate, call)) for call, aggregate in block.aggregates.items()]
+
+        def reader(place: int, known: Mapping[exp.Expr, Expression]) -> RowLift:
+            values = dict(known)
+            for call, aggregate, value in of_one:
+                own = replace(value, name=cell_name(aggregate.name, place, of))
+                values[call] = self._moment(own, aggregate, block.moments.get(call), call)
+            return RowLift(self._text, self._outside, self._parameters, values)
+
+        return reader
 
     def over(self, columns: Mapping[str, Expression], alias: str) -> ExpressionLift:
         """Reads what a block computes of the columns of one released row, which is called `alias`."""

@@ -118,7 +118,22 @@ _REPEATED = frozenset(name for dialect in DIALECTS.values() for name in dialect.
 
 def _copies(operator: str, arguments: Sequence[Expression], index: int) -> int:
     """How often the argument is written in the dialect that repeats it most: no engine's limit is another's."""
+    always = _ALWAYS.get(operator)
+    if always is not None:
+        return always[min(index, len(always) - 1)]
     return max([dialect.costs.copies_of(operator, arguments, index) for dialect in DIALECTS.values()])
+
+
+def _always(operator: str) -> tuple[int, ...] | None:
+    """How often each argument is written at most, the last for all that follow; None where that depends on them."""
+    tables = [dialect.costs.copies.get(operator, (1,)) for dialect in DIALECTS.values()]
+    fixed = [table for table in tables if isinstance(table, tuple)]
+    if len(fixed) < len(tables):
+        return None
+    return tuple(max(table[min(place, len(table) - 1)] for table in fixed) for place in range(max(map(len, fixed))))
+
+
+_ALWAYS = {name: _always(name) for name in _REPEATED}
 
 
 def _ranged(entry: Operator, arguments: Sequence[Expression], intervals: Sequence[Interval]) -> Interval:
