@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
 from accountant.ledger import Ledger
-from accountant.request import Reuse
+from accountant.request import Reuse, StoredRelease
 from mechanisms.estimates import linear_form, linear_half_width
 from mechanisms.estimators.estimator import Form
 from mechanisms.families import FAMILIES
@@ -25,6 +26,7 @@ from server.answer_rows import from_stored
 from server.journey.norms import foresee
 from server.journey.query import Prepared, Quote
 from server.journey.release_key import release_key
+from server.journey.stages import own_keys
 from server.price_refusals import size_not_known, width_not_known
 from server.profile_types import Profile
 from server.published import Published
@@ -59,7 +61,9 @@ class Sizes:
     def resolved(self, question: Question, prepared: Prepared) -> Question:
         """The question with a half width in place of a relative one. Errors: Refused where no size is known.
 
-        A stored release of the asker that is as exact as that serves for free: its own half width is asked for.
+        A stored release of the asker that is as exact as that serves for free: its own half width is asked for. Numbers
+        that later stages alone read promise nothing. The size of a later number is that which it had when it was asked
+        before, at the asker's own first numbers.
         """
         if question.relative is None or not prepared.cores:
             return replace(question, relative=None)
@@ -67,7 +71,15 @@ class Sizes:
         if cells is None:
             raise width_not_known()
         alpha = two_sided_alpha(question.confidence, cells)
-        stored = [self._own(question, core, key) for core, key in zip(prepared.cores, prepared.keys, strict=True)]
+        keys = prepared.keys
+        if prepared.plan.stages:
+            keys = own_keys(prepared, partial(self._read, question, prepared))
+        cores = [
+            (core, key)
+            for core, key in zip(prepared.cores, keys, strict=True)
+            if core.described.name not in prepared.plan.unshown
+        ]
+        stored = [self._own(question, core, key) for core, key in cores]
         widths: list[Fraction] = []
         for table in stored:
             own = None if table is None else _own_width(table, question.relative, alpha)
@@ -78,9 +90,7 @@ class Sizes:
             return replace(question, relative=None, half_width=_picos(max(widths) * _SERVES))
         profile = self._published.of(prepared.plan.dataset)
         least = min(
-            size
-            for core, table in zip(prepared.cores, stored, strict=True)
-            for size in _least_sizes(core, table, profile)
+            size for (core, _), table in zip(cores, stored, strict=True) for size in _least_sizes(core, table, profile)
         )
         return replace(question, relative=None, half_width=_picos(question.relative * Fraction(least)))
 
@@ -116,12 +126,27 @@ class Sizes:
         """The asker's best stored release of a core with public groups."""
         if core.described.keys.domain is None:
             return None
+        best = self._best(question, key, [Fraction(0)])
+        return None if best is None else from_stored(best.body, core.described.name, question.confidence)
+
+    def _read(self, question: Question, prepared: Prepared, core: BoundedCore, key: str) -> StoredRelease | None:
+        """The asker's best stored release of a core that later stages read; its groups may be hidden."""
+        selecting = sum(one.keys.selection is not None for one in prepared.described)
+        policy = prepared.plan.dataset.limits.delta_per_query
+        deltas = [Fraction(0)]
+        if core.described.keys.selection is not None:
+            deltas = [(question.delta or policy) / selecting, policy]
+        return self._best(question, key, deltas)
+
+    def _best(self, question: Question, key: str, deltas: Sequence[Fraction]) -> StoredRelease | None:
+        """The asker's best stored release of a key, in any family of noise that may answer."""
         best = None
         for family in FAMILIES if question.noise is None else (question.noise,):
-            found = self._ledger.find_release(release_key(key, family, delta=Fraction(0)), principal=question.principal)
-            if found is not None and (best is None or found.quality > best.quality):
-                best = found
-        return None if best is None else from_stored(best.body, core.described.name, question.confidence)
+            for delta in deltas:
+                found = self._ledger.find_release(release_key(key, family, delta=delta), principal=question.principal)
+                if found is not None and (best is None or found.quality > best.quality):
+                    best = found
+        return best
 
 
 def _linear(table: ReleasedTable) -> Iterator[tuple[str, Measurement, Form]]:

@@ -15,7 +15,7 @@ import datetime
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from accountant.account import Account
@@ -39,7 +39,7 @@ from sql_rewrite.released import ROW
 from sql_rewrite.stage_hidden import places_of
 from sql_rewrite.stage_tables import CELLS_MAX, EVERY, cell_name
 
-__all__ = ["at_origins", "refuse_width", "sampled", "stage_values"]
+__all__ = ["at_origins", "own_keys", "refuse_width", "sampled", "stage_values"]
 
 VERSION = 1
 """Of the identity of what a later stage asks."""
@@ -103,6 +103,22 @@ def _at_origins(
             inputs[charge.core_key] = None if release is None else release.id
         found = _with_keys(prepared, known)
     return found, inputs, served
+
+
+def own_keys(prepared: Prepared, found: Callable[[BoundedCore, str], StoredRelease | None]) -> tuple[str, ...]:
+    """The keys of the cores where later stages read the stored releases that are `found`, by core and key.
+
+    A core that reads one which is not stored has a key that nothing has.
+    """
+    places = {core.core.name: place for place, core in enumerate(prepared.cores)}
+    known: dict[str, Origin] = {}
+    settled = prepared
+    while names := _unsettled(prepared, known):
+        for name in names:
+            release = found(prepared.cores[places[name]], settled.keys[places[name]])
+            known[name] = Origin("", "") if release is None else Origin(release.core_key, release.query_id)
+        settled = _with_keys(prepared, known)
+    return settled.keys
 
 
 def _check_lists(prepared: Prepared, place: int, release: StoredRelease, question: Question) -> None:
@@ -262,28 +278,16 @@ def refuse_width(question: Question, prepared: Prepared) -> None:
     """Refuses an accuracy as the price of stages whose widths are not known before it. Errors: Refused.
 
     How exact a number is that only later stages read, no wish says: it gets its part of the least spend that reaches
-    the half width of what is shown.
+    the half width of what is shown. A relative accuracy is a half width of that, by sizes that are known (sizes.py).
     """
     if not prepared.plan.stages or (question.half_width is None and question.relative is None):
         return
-    if question.half_width is None:
-        raise Refused([_NO_RELATIVE])
     later = {name for name, _ in prepared.plan.stages}
     chosen = set() if prepared.values is None else set(prepared.values.places)
     chosen |= {core.core.name for core, one in zip(prepared.cores, prepared.histograms, strict=True) if one is not None}
     if later & chosen:
         raise Refused([_NO_WIDTH])
 
-
-_NO_RELATIVE = Finding(
-    code="unsupported_sql",
-    what="a relative accuracy for a question of several stages is refused",
-    why="How large its later numbers are follows from the earlier ones, which are not released yet.",
-    instead=(
-        'ask with a width: "accuracy": {"half_width": "10"}, or --half-width 10',
-        'ask with a spend: "spend": {"epsilon": "1"}, or --epsilon 1',
-    ),
-)
 
 _NO_WIDTH = Finding(
     code="unsupported_sql",

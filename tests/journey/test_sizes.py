@@ -160,3 +160,40 @@ def test_an_open_norm_has_no_relative_error(profiled: Services) -> None:
     assert found["relative"] == {}
     (counted,) = profiled.journey.estimate(question(by_all, _analyst(profiled), epsilon="0.5"))["expected"]
     assert counted["relative"]["COUNT(*)"]["least"] > 0
+
+
+OLDER = "SELECT sex, COUNT(*) AS n FROM people WHERE sex IS NOT NULL AND age > (SELECT AVG(age) FROM people) GROUP BY 1"
+OF_TOWNS = (
+    "SELECT COUNT(*) AS n FROM people WHERE age > 30 AND town IN (SELECT town FROM people GROUP BY 1 "
+    "HAVING COUNT(*) > 100)"
+)
+
+
+@pytest.mark.parametrize("sql", [OLDER, OF_TOWNS])
+def test_a_later_stage_has_the_size_that_it_had(plain: Services, sql: str) -> None:
+    """A stored answer says how large the last numbers are; a tighter part costs more, and is what the answer has."""
+    principal = _analyst(plain)
+    with pytest.raises(Refused, match="the asked relative accuracy") as refused:
+        plain.journey.admit(_asked(sql, principal, "0.05"))
+    assert any("ask once with a spend" in line for line in refused.value.findings[0].instead)
+    first = answer_to(plain, question(sql, principal, epsilon="0.05", accept_noise=True))
+    size = min(row[-1] for row in first["rows"])
+    relative = max(_widths(first, -1)) / size
+    asked = _asked(sql, principal, str(round(relative * 1.2, 6)))
+    free = answer_to(plain, asked)
+    assert not _charged(free)
+    assert free["rows"] == first["rows"]
+    tighter = _asked(sql, principal, str(round(relative / 3, 6)))
+    answer = answer_to(plain, tighter)
+    assert _charged(answer)
+    assert max(_widths(answer, -1)) <= float(tighter.relative) * size
+    assert not _charged(answer_to(plain, tighter))
+
+
+def test_a_profile_says_the_size_of_a_count_beside_a_later_one(profiled: Services) -> None:
+    """A count of all rows, beside a count of those that an earlier number selects, is not enough for the latter."""
+    sql = "SELECT COUNT(*) AS n, AVG(CASE WHEN age > (SELECT AVG(age) FROM people) THEN 1 ELSE 0 END) AS p FROM people"
+    answer = answer_to(profiled, _asked(sql, _analyst(profiled), "0.02"))
+    assert _widths(answer, 0)[0] <= 0.02 * 3_000
+    with pytest.raises(Refused, match="the asked relative accuracy"):
+        profiled.journey.admit(_asked(OF_TOWNS, _analyst(profiled), "0.02"))

@@ -391,7 +391,7 @@ def widest(answer: dict[str, Any]) -> float:
 @pytest.mark.parametrize(
     ("dataset", "options", "said"),
     [
-        ("clinic", {"relative": Fraction(1, 10)}, "a relative accuracy"),
+        ("wards", {"relative": Fraction(1, 10)}, "an accuracy"),
         ("wards", {"half_width": Fraction(50)}, "an accuracy"),
     ],
 )
