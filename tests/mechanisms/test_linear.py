@@ -67,3 +67,18 @@ def test_rounding_errors_are_contained() -> None:
     many = weighted_quantiles(zero, np.array([100.0]), np.full((1, 1000), 0.5), 0.05)[0]
     assert plain < few <= plain + 0.5
     assert few < many == pytest.approx(1.959964 * math.sqrt(100 + 250), rel=1e-6)
+
+
+def test_single_rows_have_the_quantiles_of_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that few numbers, which are taken one by one, have the same quantiles as in arrays, to 14 digits."""
+    random = np.random.default_rng(7)
+    for columns in (1, 2, 5, 20):
+        for alpha in ALPHAS:
+            scales = np.where(random.random((1, columns)) < 0.2, 0.0, random.uniform(0, 10, (1, columns)))
+            variance = np.where(random.random(1) < 0.5, 0.0, random.uniform(0, 5, 1))
+            times, errors = random.integers(1, 50, columns).astype(float), random.uniform(0, 1, (1, columns))
+            alone = weighted_quantiles(scales, variance, errors, alpha, times=times)
+            with monkeypatch.context() as patch:
+                patch.setattr("mechanisms.linear._ALONE", -1)
+                arrays = weighted_quantiles(scales, variance, errors, alpha, times=times)
+            assert alone == pytest.approx(arrays, rel=1e-14)
