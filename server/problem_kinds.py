@@ -117,6 +117,12 @@ _HTTP_KINDS = (
         ("Use the key of a principal whose role this operation serves.", "GET /v1/me shows your role."),
     ),
     ProblemKind(
+        "token_refused",
+        403,
+        "The token of a report is unknown or was used before.",
+        ("If an earlier reply was lost, the report arrived then. Otherwise ask for another token.",),
+    ),
+    ProblemKind(
         "not_found",
         404,
         "There is nothing at this address that the caller may see.",

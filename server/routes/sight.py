@@ -24,6 +24,7 @@ from server.errors import Problem
 from server.roles import OVERSEEING
 from server.routes.common import identifier, in_thread, not_found
 from server.services import Services
+from server.store.collectors import StoredCollector
 
 __all__ = [
     "SIGHTS",
@@ -33,6 +34,7 @@ __all__ = [
     "seen_query",
     "unseen_routes",
     "visible_account",
+    "visible_collector",
     "visible_dataset",
     "visible_query",
     "visible_release",
@@ -83,6 +85,15 @@ async def visible_account(request: Request, budget_id: str) -> Account:
     if not (caller.oversees or account.principal == caller.name):
         raise not_found("budget")
     return account
+
+
+async def visible_collector(request: Request, collector_id: str) -> StoredCollector:
+    """The collector: its question and its estimates are public to everybody with a key. Errors: Problem not_found."""
+    services = services_of(request)
+    found = await in_thread(lambda: services.registry.collector(identifier(collector_id, "collector")))
+    if found is None:
+        raise not_found("collector")
+    return found
 
 
 async def visible_query(request: Request, query_id: str) -> QueryRecord:
@@ -138,6 +149,7 @@ SIGHTS: Mapping[str, Callable[..., object]] = MappingProxyType(
         # Looked up in the dataset that was found.
         "table": visible_dataset,
         "budget_id": visible_account,
+        "collector_id": visible_collector,
         "query_id": visible_query,
         "release_id": visible_release,
     }

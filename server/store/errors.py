@@ -6,6 +6,9 @@ RegistryError
 ├── LastAdministrator  no enabled administrator would be left
 ├── VersionConflict  the dataset version exists with another document or snapshot
 ├── NotReplaced      something else is served than was to be replaced
+├── CollectorClosed  the collector takes no more reports or tokens
+├── TokenRefused     a token is unknown or was used
+├── TooManyTokens    the collector would have more tokens than one may have
 └── KeyRefused       the text is not a valid key
 """
 
@@ -18,6 +21,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 __all__ = [
     "UNAVAILABLE",
+    "CollectorClosed",
     "KeyFault",
     "KeyRefused",
     "LastAdministrator",
@@ -25,6 +29,8 @@ __all__ = [
     "NotReplaced",
     "NotThere",
     "RegistryError",
+    "TokenRefused",
+    "TooManyTokens",
     "VersionConflict",
 ]
 
@@ -59,6 +65,23 @@ class NotReplaced(RegistryError):
         self.name = name
         self.tag = tag
         super().__init__(name)
+
+
+class CollectorClosed(RegistryError):
+    """The collector takes no more reports or tokens."""
+
+
+class TokenRefused(RegistryError):
+    """The token of the report at `place` is not one of this collector, or it was used before."""
+
+    def __init__(self, place: int, *, used: bool) -> None:
+        self.place = place
+        self.used = used
+        super().__init__("used" if used else "unknown")
+
+
+class TooManyTokens(RegistryError):
+    """The collector would have more tokens than one may have."""
 
 
 class KeyFault(StrEnum):

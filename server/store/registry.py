@@ -1,4 +1,4 @@
-"""Principals, API keys and dataset versions. Every change is one transaction with a line in the log of acts."""
+"""Principals, API keys, dataset versions, collectors. Every act is one transaction with a line in the log of acts."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import datetime
 from sqlalchemy import inspect, select, text
 
 from server.store import replies
+from server.store.collectors import Collections
 from server.store.people import People
 from server.store.tables import registry_events
 from server.store.transactions import iso
@@ -15,7 +16,7 @@ from server.store.versions import Versions
 __all__ = ["Registry"]
 
 
-class Registry(People, Versions):
+class Registry(People, Versions, Collections):
     """The registry on SQLite or PostgreSQL. Thread-safe; every method is one transaction.
 
     The schema must have been migrated.

@@ -19,7 +19,17 @@ from sqlalchemy import (
 
 from accountant.tables import NAMING_CONVENTION
 
-__all__ = ["api_keys", "dataset_versions", "metadata", "principals", "registry_events", "replies"]
+__all__ = [
+    "api_keys",
+    "collector_tallies",
+    "collector_tokens",
+    "collectors",
+    "dataset_versions",
+    "metadata",
+    "principals",
+    "registry_events",
+    "replies",
+]
 
 metadata = MetaData(naming_convention=NAMING_CONVENTION)
 
@@ -89,3 +99,41 @@ registry_events = Table(
     Column("action", String(32), nullable=False),
     Column("subject", String(128), nullable=False),
 )
+
+collectors = Table(
+    "collectors",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("question", Text, nullable=False),
+    Column("domain", Text, nullable=False),
+    Column("missing", Text),
+    Column("encoding", String(32), nullable=False),
+    Column("epsilon", String(40), nullable=False),
+    Column("account", Text, nullable=False),
+    Column("tokens", Integer, nullable=False),
+    Column("reports", Integer, nullable=False),
+    Column("created", String(32), nullable=False),
+    Column("closed", String(32)),
+    Column("actor", String(64), nullable=False),
+    CheckConstraint("tokens >= 0 AND reports >= 0 AND reports <= tokens", name="reports"),
+)
+"""Questions of local collection. `domain` is a JSON list of texts; `account` the root of the ledger that paid."""
+
+collector_tokens = Table(
+    "collector_tokens",
+    metadata,
+    Column("collector", String(32), ForeignKey("collectors.id"), primary_key=True),
+    Column("digest", String(64), primary_key=True),
+    Column("used", Boolean, nullable=False),
+)
+"""SHA-256 of each token. Neither when one was used nor with which report is kept."""
+
+collector_tallies = Table(
+    "collector_tallies",
+    metadata,
+    Column("collector", String(32), ForeignKey("collectors.id"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("count", Integer, nullable=False),
+    CheckConstraint("number >= 0 AND count >= 1", name="count"),
+)
+"""How often each number is in the reports of a collector: all that is kept of them."""
