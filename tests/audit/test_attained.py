@@ -83,7 +83,7 @@ def of_one_unit(kind: str, spread: tuple[int, int], bound: ContributionBound, ca
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.sparse(4)
+@pytest.mark.sparse(8)
 def test_every_kind_of_bound_is_attained(kind: str) -> None:
     """Three rows of one unit, two in one group and one in another, are all that it may move, in each norm."""
     tally = of_one_unit(kind, (2, 1), ContributionBound(3, 2, 2))
@@ -92,7 +92,7 @@ def test_every_kind_of_bound_is_attained(kind: str) -> None:
         assert most[kind] == 1
 
 
-@pytest.mark.sparse(6)
+@pytest.mark.sparse(9)
 @pytest.mark.parametrize("spread", [(3, 3), (50, 1), (1, 1), (2, 0)])
 @pytest.mark.parametrize(
     ("call", "kind"),
@@ -108,7 +108,7 @@ def test_a_unit_in_several_groups_is_bounded_over_all_of_them(call: str, kind: s
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.sparse(4)
+@pytest.mark.sparse(8)
 def test_a_bound_that_is_too_large_is_not_attained(kind: str) -> None:
     """Twin of the guard: sensitivities a thousandth too large are seen."""
     with pytest.MonkeyPatch.context() as patch:

@@ -190,7 +190,7 @@ def search(part: int, expressions: float, worlds: Mapping[str, World]) -> Counte
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("expressions", [SAMPLE, pytest.param(10 * SAMPLE, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("expressions", [SAMPLE, pytest.param(5 * SAMPLE, marks=pytest.mark.slow)])
 def test_a_sample_of_outcomes_does_not_depend_on_one_person(expressions: int, worlds: Mapping[str, World]) -> None:
     """The first questions of the search."""
     counted = search(0, expressions, worlds)

@@ -3,8 +3,8 @@
 Each question goes through lift, bound and lower, then runs on the base world and on a world with one more person, who
 holds the greatest value of every column, or the least, or only NULL, or only new values, under a worker's own settings.
 No statement may raise in any world, and plans are those of the empty twin. 20,000 expressions (a hundredth of them in
-`make check`); more with NOISEGATE_FOLDS. With DuckDB's own optimizers the same search finds statements that are
-answered in one world only.
+`make check`, the second half at night); more with NOISEGATE_FOLDS. With DuckDB's own optimizers the same search finds
+statements that are answered in one world only.
 """
 
 from __future__ import annotations
@@ -142,7 +142,9 @@ def seeds(part: int) -> Iterator[int]:
 
 @pytest.mark.timeout(900)
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize(
+    "part", [*range(PARTS // 2), *(pytest.param(part, marks=pytest.mark.nightly) for part in range(PARTS // 2, PARTS))]
+)
 def test_outcomes_do_not_depend_on_one_person(part: int, worlds: dict[str | None, World], twin: World) -> None:
     """Same outcome in both worlds, no statement raises at all, and the plan is the twin's."""
     ask(part, EXPRESSIONS / PARTS, worlds, twin)
@@ -239,11 +241,13 @@ def test_worlds_are_what_they_say(worlds: dict[str | None, World]) -> None:
             f"SELECT min({column}::VARCHAR), max({column}::VARCHAR), count(*) - count({column}), count(*) FROM people"
         )
         found = {name: world.execute(query).fetchone() for name, world in worlds.items()}
-        assert found[None] is not None
-        assert (0, PEOPLE) == found[None][2:]
+        base = found[None]
+        assert base is not None
+        assert (0, PEOPLE) == base[2:]
         assert all(row is not None and row[3] == PEOPLE + 1 for name, row in found.items() if name is not None)
-        assert found["null"] is not None
-        assert found["null"][2] == 1
+        null = found["null"]
+        assert null is not None
+        assert null[2] == 1
         assert len(set(found.values())) >= 3
 
 

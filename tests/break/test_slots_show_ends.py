@@ -208,6 +208,7 @@ def test_a_probe_does_not_see_when_the_statement_of_another_query_ends(
     assert (answered / TICK).is_integer()
 
 
+@pytest.mark.slow
 def test_a_worker_that_failed_is_not_replaced_before_its_slot_comes_back(tmp_path: Path) -> None:
     """A new process, with its start-up load, told when a statement had been killed."""
     snapshot = tmp_path / "none.duckdb"
@@ -244,6 +245,7 @@ def test_use_is_not_accounted_by_when_a_statement_ends() -> None:
         assert engine._pool._slots._turns._used("a") == pytest.approx(2.0)
 
 
+@pytest.mark.slow
 def test_a_closing_engine_waits_for_no_slot() -> None:
     """Leases that wait for their visible moment, and callers that wait for a slot, do not hold up the end."""
     with two_slots() as engine:

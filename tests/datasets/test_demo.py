@@ -69,6 +69,7 @@ def test_the_file_describes_the_data(tmp_path: Path, tables: dict[str, DemoTable
                 assert outside.mean() < 0.02
 
 
+@pytest.mark.slow
 def test_writing_twice_replaces(tmp_path: Path) -> None:
     """A second start finds the same files and no remains."""
     first = write_demo(tmp_path)

@@ -368,6 +368,7 @@ def test_spilling_is_given_up_where_the_file_cannot_be_hidden(snapshot: Path, tm
     connection.close()
 
 
+@pytest.mark.slow
 def test_large_queries_spill(tmp_path: Path) -> None:
     """A window larger than the memory limit finishes by spilling to the private directory, which is then empty."""
     path = tmp_path / "wide.duckdb"
@@ -383,7 +384,7 @@ def test_large_queries_spill(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["wide.duckdb"]
 
 
-@pytest.mark.sparse(2)
+@pytest.mark.sparse(5)
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_bombs_end_and_the_next_query_works(engine: PrivateEngine, snapshot: Path, bomb: str) -> None:
     """Whatever a query eats (it would take hours), the worker is killed and another one answers the next query."""
@@ -538,6 +539,7 @@ def test_a_dead_idle_worker_costs_nothing(engine: PrivateEngine, snapshot: Path)
     assert engine.wait_ready()
 
 
+@pytest.mark.slow
 def test_warming_opens_the_snapshot_in_all_workers(snapshot: Path, tmp_path: Path) -> None:
     """After warming the file may go: every worker, also one started later, has it open. A bad one harms nobody."""
     engine = PrivateEngine(workers=1, memory_limit_mb=128)
@@ -582,6 +584,7 @@ def test_closing_reaps_everything(snapshot: Path, tmp_path: Path) -> None:
     engine.close()
 
 
+@pytest.mark.slow
 def test_children_die_with_the_server(snapshot: Path, tmp_path: Path) -> None:
     """When the server is killed, its workers end by themselves, and the next start removes what they spilled."""
     script = (

@@ -43,7 +43,7 @@ def values(tmp_path: Path, path: Path, table: InspectedTable) -> list[list[objec
 # Marks of thousands
 
 
-@pytest.mark.sparse(5)
+@pytest.mark.sparse(9)
 @pytest.mark.parametrize(
     ("texts", "kind", "decimal", "thousands", "first"),
     [
@@ -67,7 +67,7 @@ def test_a_certain_mark_of_thousands_is_not_left_to_the_owner(
     assert values(tmp_path, path, table)[0][0] == first
 
 
-@pytest.mark.sparse(5)
+@pytest.mark.sparse(9)
 @pytest.mark.parametrize(
     "texts",
     [
@@ -98,7 +98,7 @@ def test_one_column_decides_for_the_file(tmp_path: Path) -> None:
 # Words for missing values
 
 
-@pytest.mark.sparse(12)
+@pytest.mark.sparse(20)
 @pytest.mark.parametrize("mark", _MISSING)
 def test_a_word_for_missing_values_is_not_taken_for_a_text(tmp_path: Path, mark: str) -> None:
     """A column of numbers, days or truth values keeps its type, and its missing values are none."""
@@ -140,6 +140,7 @@ def test_a_word_that_may_be_a_value_is_not_declared_missing(
     assert ([item.type for item in table.columns[1:]], table.nulls) == (types, nulls)
 
 
+@pytest.mark.slow
 def test_no_word_of_the_file_is_repeated(tmp_path: Path) -> None:
     """Whatever stands in the cells, what comes back has names, types and words of closed lists."""
     _, table = inspected(tmp_path, ["1,250,000", "CANARY"], ["CANARY", "12"], ["NA", "31.12.2024"])
@@ -163,6 +164,7 @@ def test_a_declared_not_null_is_not_lost(tmp_path: Path) -> None:
     assert [item.required for item in tables["more.p"].columns] == [False, False, True]
 
 
+@pytest.mark.slow
 def test_a_required_field_of_one_part_alone_is_not_required(tmp_path: Path) -> None:
     """A Parquet field is never NULL where every part of the table says so; nested fields do not count for others."""
     pyarrow = pytest.importorskip("pyarrow")

@@ -95,6 +95,7 @@ def test_huge_epsilon_gives_the_printed_counts(adult: Services, sql: str, truth:
     assert truth == table.columns[-1].values[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sql", "truth"), TRUTH)
 def test_intervals_cover_as_often_as_they_say(adult: Services, sql: str, truth: int) -> None:
     """Shows coverage over 200 fresh releases at epsilon 1: not fewer than 95 % promises, within chance.

@@ -71,6 +71,7 @@ def told(api: Api, who: str) -> tuple[int, str]:
     return sent.status_code, re.sub(r"[0-9a-f]{12,}|\d{4}-\d\d-\d\dT[0-9:.]+Z?", "*", sent.text)
 
 
+@pytest.mark.slow
 def test_a_worker_killed_before_either_statement_is_one_outcome(
     services: Services, between: Callable[[int, Callable[[], None]], list[int]]
 ) -> None:
@@ -96,6 +97,7 @@ def test_a_worker_killed_before_either_statement_is_one_outcome(
     assert not services.ledger.audit().findings
 
 
+@pytest.mark.slow
 def test_new_data_between_stages_are_read_by_neither(
     home: Path, services: Services, between: Callable[[int, Callable[[], None]], list[int]]
 ) -> None:

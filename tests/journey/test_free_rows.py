@@ -67,6 +67,7 @@ def test_a_repeat_without_a_key_of_its_own_stores_nothing_more(home: Services) -
     assert later["accounting"]["remaining"] != json.loads(repeat)["accounting"]["remaining"]
 
 
+@pytest.mark.slow
 def test_a_repeat_with_a_key_stores_a_reference(home: Services) -> None:
     """Each has its row and its bytes; the rows and intervals are stored once: 20 repeats are no 20 copies."""
     open_account(home.ledger, "berta")

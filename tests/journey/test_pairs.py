@@ -61,6 +61,7 @@ def plain(home: Path, services: Services) -> Iterator[duckdb.DuckDBPyConnection]
         yield connection
 
 
+@pytest.mark.slow
 @pytest.mark.sparse(3)
 @pytest.mark.parametrize("sql", QUESTIONS)
 def test_without_noise_it_is_what_the_engine_says(

@@ -92,6 +92,7 @@ def test_a_stored_release_says_the_size(plain: Services, sql: str) -> None:
     pytest.fail("the group of nobody has had six times a number that is surely not zero")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sql", "least"),
     [
@@ -116,6 +117,7 @@ def test_a_profile_says_the_size(profiled: Services, sql: str, least: int) -> No
     assert max(_widths(finer, len(answer["columns"]) - 1)) < max(_widths(answer, len(answer["columns"]) - 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sql",
     [
@@ -151,6 +153,7 @@ def test_an_estimate_says_expected_sizes_and_relative_errors(
     assert asked(profiled, "SELECT 1 AS one")["expected"] == []
 
 
+@pytest.mark.slow
 def test_an_open_norm_has_no_relative_error(profiled: Services) -> None:
     """Where the question chooses its norm the width follows from it: the sizes are said without it."""
     by_all = "SELECT COUNT(*) AS n FROM visits"

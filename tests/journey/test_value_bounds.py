@@ -556,6 +556,7 @@ def test_sums_that_are_zero_at_nominal_bounds(ask: Ask, dataset: str) -> None:
             assert abs(value - truth) < 20_000, sql
 
 
+@pytest.mark.slow
 def test_the_tick_is_that_of_all_statements(served: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shows that the moments of a run follow from the work of each statement that it sends, whatever is stored."""
     journey: Any = served.journey

@@ -27,6 +27,7 @@ def reasons(answer: dict[str, Any]) -> dict[int, str]:
     return {one["column"]: one["why"] for one in answer["with_cut"]["reasons"]}
 
 
+@pytest.mark.slow
 def test_counts_are_widened_upwards_by_what_the_norm_cuts(clinic: Services) -> None:
     """Shows the ends: the lower one of the noise, and the upper one raised by the stated part and twice its error."""
     plain = ask(clinic, WARD, analyst(clinic), epsilon="3")
@@ -42,6 +43,7 @@ def test_counts_are_widened_upwards_by_what_the_norm_cuts(clinic: Services) -> N
     assert reasons(answer) == {}
 
 
+@pytest.mark.slow
 def test_the_truth_is_in_them_more_often(clinic: Services) -> None:
     """Shows what they are for: where the norm cuts much, the noise misses the truth, and these hold it."""
     noise = both = 0
@@ -53,6 +55,7 @@ def test_the_truth_is_in_them_more_often(clinic: Services) -> None:
     assert both >= 5
 
 
+@pytest.mark.slow
 def test_sums_and_averages_have_both_sides_and_spreads_none(clinic: Services) -> None:
     """Shows that what is cut of a sum may have either sign, how far an average may move, and why others have none."""
     sql = (
@@ -73,6 +76,7 @@ def test_sums_and_averages_have_both_sides_and_spreads_none(clinic: Services) ->
     assert answer["with_cut"]["highs"][0][3:] == [None, None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["1", "10", "60"])
 def test_computed_columns_are_warned_of_as_what_they_read(clinic: Services, epsilon: str) -> None:
     """Shows that a column is warned of where it reads a number of which more may be missing than a third of its ±."""
@@ -97,6 +101,7 @@ def test_computed_columns_are_warned_of_as_what_they_read(clinic: Services, epsi
         assert "quotient" in named["part"][0]["why"]
 
 
+@pytest.mark.slow
 def test_counts_that_were_asked_for(clinic: Services) -> None:
     """Shows that nobody knows what declared bounds cut, and that one row per unit is cut by nothing."""
     named = AskedContribution(rows_per_unit=10, groups_per_unit=4, rows_per_unit_and_group=5)
@@ -106,6 +111,7 @@ def test_counts_that_were_asked_for(clinic: Services) -> None:
     assert people["with_cut"]["highs"] == people["highs"]
 
 
+@pytest.mark.slow
 def test_it_is_a_question_of_its_own_for_free(clinic: Services) -> None:
     """Shows that asking for it later finds the stored release: the same numbers, and these ends beside them."""
     who = analyst(clinic)

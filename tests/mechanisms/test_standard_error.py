@@ -55,6 +55,7 @@ def ages(home: Path) -> list[float]:
         return [float(row["age"]) for row in csv.DictReader(file)]
 
 
+@pytest.mark.slow
 def test_a_question_is_answered_with_the_truth(services: Services, home: Path) -> None:
     """At the largest spend the answer is the standard error of the mean, to a hundredth of itself, and no variance."""
     values = ages(home)

@@ -168,6 +168,7 @@ def test_a_gaussian_dominates(text: str, of_laplace: bool) -> None:
         assert _lowest_ratio(number(epsilon), mu * mpmath.mpf("0.999"), of_laplace=of_laplace) < 1
 
 
+@pytest.mark.slow
 @given(
     parts=st.lists(
         st.fractions(min_value=Fraction(1, 10**5), max_value=Fraction(40), max_denominator=10**5),

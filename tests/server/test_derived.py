@@ -187,6 +187,7 @@ def test_sums_of_cells_cover_at_every_confidence(shell: ShellEngine, price: str,
     assert covered[2] >= 60 * least_covered(12, level)
 
 
+@pytest.mark.slow
 @pytest.mark.sparse(3)
 @pytest.mark.parametrize("level", ["0.9", "0.99", "0.9999"])
 def test_a_total_of_too_many_cells_for_weights_covers(shell: ShellEngine, level: str) -> None:
@@ -214,6 +215,7 @@ def test_the_greatest_of_noisy_counts_does_not_lean_outwards(shell: ShellEngine)
     assert min(covered) >= least_covered(releases, "0.95")
 
 
+@pytest.mark.slow
 @pytest.mark.sparse(3)
 @pytest.mark.parametrize("apart", [0, 1, 4])
 def test_the_greatest_of_different_counts_is_covered(shell: ShellEngine, apart: int) -> None:
@@ -251,6 +253,7 @@ def test_rows_that_no_noisy_number_chose_keep_their_intervals(shell: ShellEngine
         assert told.highs[0][1] - told.rows[0][1] < 5
 
 
+@pytest.mark.slow
 def test_ranks_hold_under_ties(shell: ShellEngine) -> None:
     """Twelve counts of which some are equal: the interval of every rank holds its true rank in 95 % of releases.
 

@@ -12,6 +12,7 @@ import pytest
 from engines.shell import ShellEngine
 from mechanisms.measurements.levels import GaussianLevels, LaplaceLevels
 from tests.server.test_derived import answer, core, counted, hits, least_covered
+from tests.thinned import slow_ones
 
 GROUPS = 40
 RELEASES = 8
@@ -25,7 +26,7 @@ def shell() -> Iterator[ShellEngine]:
         yield engine
 
 
-@pytest.mark.parametrize("price", ["laplace", "gaussian"])
+@pytest.mark.parametrize("price", slow_ones(["laplace"], ["laplace", "gaussian"]))
 def test_levels_add_up_and_are_covered(shell: ShellEngine, price: str) -> None:
     """Groups, their total and a difference of groups: the total is the exact sum, and nearer than independent noise.
 

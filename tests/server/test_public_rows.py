@@ -18,6 +18,7 @@ from server.public_rows import SnapshotRows
 from tests.plain_clinic import open_clinic
 
 
+@pytest.mark.slow
 def test_public_rows_are_read_once_and_people_never(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shows rows, how many agree, the limits, and that a table of people has none of it."""
     with open_clinic(tmp_path) as clinic:

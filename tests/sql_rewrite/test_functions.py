@@ -392,7 +392,7 @@ def test_every_operator_has_cases() -> None:
     assert set(REGISTRY) == set(CASES)
 
 
-@pytest.mark.sparse(4)
+@pytest.mark.sparse(8)
 @pytest.mark.parametrize(("name", "arguments"), _FLAT, ids=_IDS)
 def test_operator_on_edge_values(name: str, arguments: tuple[Expression, ...]) -> None:
     """On values at the edges of the types: no error under any setting, equal to the reference, within the range."""
@@ -406,7 +406,7 @@ def test_operator_on_edge_values(name: str, arguments: tuple[Expression, ...]) -
         assert interval_of(clipped).inside(interval_of(expression))
 
 
-@pytest.mark.sparse(3)
+@pytest.mark.sparse(5)
 @pytest.mark.parametrize("name", sorted(REGISTRY))
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
@@ -429,7 +429,7 @@ def _present(expression: Expression) -> Expression:
     return expression
 
 
-@pytest.mark.sparse(4)
+@pytest.mark.sparse(8)
 @pytest.mark.parametrize(("name", "arguments"), _FLAT, ids=_IDS)
 def test_what_is_never_null_is_never_null_in_the_engine(name: str, arguments: tuple[Expression, ...]) -> None:
     """Over columns without NULL, on edge values: an operator that says so gives no NULL. Its groups have no NULL cell.
