@@ -34,6 +34,7 @@ from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.lifting import SELECT_SLOTS
 from sql_rewrite.nested_rows import NestedRows
 from sql_rewrite.outer_keys import by_outer_keys
+from sql_rewrite.pivots import write_pivots
 from sql_rewrite.plain_calls import spell_calls
 from sql_rewrite.plain_spelling import spell_plainly
 from sql_rewrite.plan import Core, Plan, Shell, ShellOutput, Simulation
@@ -168,6 +169,7 @@ class _Lift:
                 clause.set("expression", number)
 
     def plan(self, tree: exp.Expr) -> Plan:
+        tree = write_pivots(tree, self.dataset, self.text)
         if not isinstance(tree, exp.Query) or isinstance(tree, exp.Table):
             raise self._not_a_query(tree)
         check_words(self.text.tokens, self.text)

@@ -84,7 +84,7 @@ _KINDS = (
         ('write $name in the query and give its value in "parameters" of the request',),
     ),
     _Kind(
-        ("pivot", "unpivot", "pivot_wider", "pivot_longer"),
+        ("pivot_wider", "pivot_longer"),
         "The columns of its answer would depend on rows.",
         ("write each column of the answer as COUNT(*) FILTER (WHERE key = 'value') AS value",),
     ),
@@ -96,7 +96,7 @@ _KINDS = (
 )
 _BY_WORD = {word: kind for kind in _KINDS for word in kind.words}
 
-_BEGINNINGS = frozenset(("select", "with", "from", "table"))
+_BEGINNINGS = frozenset(("select", "with", "from", "table", "pivot", "unpivot"))
 _QUOTED = (Kind.STRING, Kind.IDENTIFIER)
 _KEYWORDS = ("select", "with", "from")
 

@@ -82,7 +82,7 @@ SELECT y, n, FIRST_VALUE(n) OVER (ORDER BY y) AS base, n / FIRST_VALUE(n) OVER (
 -- answered
 SELECT department, YEAR(visit_date) AS y, COUNT(*) AS n, n / LAG(n) OVER (PARTITION BY department ORDER BY y) AS growth FROM visits GROUP BY department, y ORDER BY department, y
 
--- not yet: not_a_query
+-- answered
 PIVOT (SELECT department, YEAR(visit_date) AS y, COUNT(*) AS n FROM visits GROUP BY ALL) ON y IN (2023, 2024) USING SUM(n) GROUP BY department
 
 -- answered
@@ -675,3 +675,45 @@ SELECT COUNT(*) FROM visits WHERE (hospital_id, department, length_of_stay_days 
 
 -- answered
 SELECT COUNT(*) FROM visits WHERE (hospital_id, department) IN (VALUES (1, 'Oncology'), (2, NULL))
+
+-- answered
+SELECT name, AVG(value) FROM patients UNPIVOT (value FOR name IN (age, birth_year)) GROUP BY name
+
+-- answered
+SELECT name, COUNT(*), AVG(value) FROM (UNPIVOT patients ON age, birth_year INTO NAME name VALUE value) GROUP BY name
+
+-- answered
+SELECT * FROM (SELECT department, cost, YEAR(visit_date) AS y FROM visits) PIVOT (SUM(cost) FOR y IN (2023, 2024) GROUP BY department)
+
+-- answered
+PIVOT visits ON department IN ('Cardiology', 'Oncology') USING COUNT(*) GROUP BY hospital_id
+
+-- answered
+PIVOT (SELECT department, YEAR(visit_date) AS y, cost FROM visits) ON y IN (2023, 2024) USING AVG(cost) AS c GROUP BY department
+
+-- answered
+SELECT * FROM (PIVOT patients ON sex IN ('female', 'male') USING COUNT(*), AVG(age) GROUP BY region)
+
+-- answered
+WITH p AS (PIVOT patients ON sex IN ('female', 'male') USING COUNT(*) GROUP BY region) SELECT region, female FROM p
+
+-- answered
+SELECT region, f_n, m_n, f_n + m_n AS total FROM patients PIVOT (COUNT(*) AS n, AVG(age) AS a FOR sex IN ('female' AS f, 'male' AS m) GROUP BY region) ORDER BY region
+
+-- answered
+PIVOT (SELECT region, sex FROM patients WHERE age > 30) ON sex IN ('female', 'male') USING COUNT(*)
+
+-- answered
+WITH v AS (SELECT department, hospital_id, cost FROM visits WHERE cost > 50) PIVOT v ON department IN ('General', 'Oncology') USING SUM(cost) GROUP BY hospital_id
+
+-- answered
+SELECT region, n, AVG(v) FROM patients UNPIVOT (v FOR n IN (age AS 'years', income)) AS u GROUP BY region, n
+
+-- answered
+SELECT n, COUNT(*) FROM patients UNPIVOT INCLUDE NULLS (v FOR n IN (age, income)) GROUP BY n
+
+-- answered
+SELECT COUNT(DISTINCT patient_id) FROM patients UNPIVOT (v FOR n IN (age, income)) WHERE v > 90
+
+-- answered
+PIVOT patients ON smoker IN (true, false), sex IN ('female') USING COUNT(*) GROUP BY region

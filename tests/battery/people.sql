@@ -292,7 +292,7 @@ SELECT education, SUM(CASE WHEN sex = 'male' THEN 1 ELSE 0 END) AS men, SUM(CASE
 -- answered
 SELECT education, COUNT(*) FILTER (WHERE sex = 'male') AS men, COUNT(*) FILTER (WHERE sex = 'female') AS women FROM people GROUP BY education
 
--- not yet: not_a_query
+-- not yet: unsupported_sql
 PIVOT (SELECT education, sex, COUNT(*) AS n FROM people GROUP BY education, sex) ON sex USING SUM(n)
 
 -- answered
@@ -307,7 +307,7 @@ SELECT education, MAX(CASE WHEN sex = 'male' THEN mean END) AS men, MAX(CASE WHE
 -- answered
 SELECT measure, value FROM (SELECT AVG(height) AS height, AVG(weight) AS weight FROM people) UNPIVOT (value FOR measure IN (height, weight))
 
--- not yet: not_a_query
+-- answered
 UNPIVOT (SELECT AVG(height) AS height, AVG(weight) AS weight FROM people) ON height, weight INTO NAME measure VALUE mean
 
 -- answered
@@ -619,3 +619,9 @@ SELECT COUNT(*) AS n, APPROX_TOP_K(education, 3)[1] AS best FROM people
 
 -- answered
 SELECT education, BOOL_OR(age > 90), COUNT(*) FROM people GROUP BY education
+
+-- answered
+SELECT what, COUNT(*), AVG(v) FROM people UNPIVOT (v FOR what IN (income, height, weight)) GROUP BY what
+
+-- answered
+PIVOT (SELECT education, sex, COUNT(*) AS n FROM people GROUP BY education, sex) ON sex IN ('female', 'male') USING SUM(n)

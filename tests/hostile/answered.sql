@@ -838,3 +838,9 @@ SELECT x, COUNT(age) FROM (VALUES ('female'), (NULL)) AS v(x) LEFT JOIN people O
 
 -- answered: an outer join that keeps public rows
 SELECT region, COUNT(v.visit_id) FROM hospitals h FULL JOIN visits v ON v.hospital_id = h.hospital_id GROUP BY region
+
+-- answered: a pivot of rows is a release of groups
+SELECT sex, "true", "false" FROM (PIVOT people ON smoker IN (true, false) USING COUNT(*) GROUP BY sex) t
+
+-- answered: an unpivot repeats each row
+SELECT k, AVG(v) FROM people UNPIVOT (v FOR k IN (age, hours)) GROUP BY k

@@ -99,8 +99,8 @@ _RELATIONS = Family(
             "duckdb_secrets()", "duckdb_settings()", "pragma_table_info('people')", "pragma_storage_info('people')",
             "sniff_csv('people.csv')", "seq_scan('people')", "arrow_scan(1, 2, 3)", "other.main.people",
             "memory.main.people", "postgres_scan('host=db', 'public', 'people')", "people TABLESAMPLE 10%",
-            "people TABLESAMPLE BERNOULLI (1)", "people UNPIVOT (v FOR k IN (age, hours))",
-            "people PIVOT (COUNT(*) FOR sex IN ('male'))", "people AT (VERSION => 1)",
+            "people TABLESAMPLE BERNOULLI (1)", "people UNPIVOT ((v, w) FOR k IN ((age, hours)))",
+            "people PIVOT (COUNT(*) FOR sex IN ('male') GROUP BY age + 1)", "people AT (VERSION => 1)",
             "repeat_row(1, num_rows = 1000000000)", "test_all_types()", "checkpoint()", "summary(people)", "people(1)",
             "json_each('[1]')",
         ),
@@ -274,8 +274,8 @@ _STATEMENTS = (
     "PREPARE q AS SELECT * FROM people", "DEALLOCATE q", "DESCRIBE people", "SHOW ALL TABLES", "SUMMARIZE people",
     "EXPLAIN SELECT COUNT(*) FROM people", "MERGE INTO people USING visits ON TRUE WHEN MATCHED THEN DELETE",
     "GRANT ALL ON people TO x", "KILL 1", "COMMENT ON TABLE people IS 'x'", "CREATE SEQUENCE s",
-    "CREATE TYPE m AS ENUM ('a')", "CREATE SECRET s (TYPE s3)", "PIVOT people ON sex USING COUNT(*)",
-    "UNPIVOT people ON age, hours",
+    "CREATE TYPE m AS ENUM ('a')", "CREATE SECRET s (TYPE s3)", "PIVOT_WIDER people ON sex USING COUNT(*)",
+    "PIVOT_LONGER people ON age, hours",
 )  # fmt: skip
 
 CROSSED = {

@@ -208,10 +208,10 @@ VALUES (1)
 -- refused: not_a_query
 VALUES (1), (2)
 
--- refused: not_a_query
-PIVOT people ON sex USING SUM(age)
+-- refused: group_by_unit
+PIVOT people ON sex IN ('male') USING SUM(age)
 
--- refused: not_a_query
+-- refused: raw_rows
 UNPIVOT people ON age, hours INTO NAME a VALUE b
 
 

@@ -388,14 +388,17 @@ SELECT COUNT(*) FROM people AVG(age)
 -- refused: unsupported_sql
 SELECT COUNT(*) FROM people p(age, person_id) WHERE age > 3
 
--- refused: unsupported_sql
+-- refused: group_by_unit
 SELECT COUNT(*) FROM people PIVOT (SUM(age) FOR sex IN ('male'))
 
 -- refused: unsupported_sql
-SELECT COUNT(*) FROM people UNPIVOT (a FOR b IN (age, hours))
+SELECT COUNT(*) FROM people UNPIVOT ((a, c) FOR b IN ((age, hours)))
 
--- refused: not_a_query
-SELECT COUNT(*) FROM (PIVOT people ON sex USING SUM(age))
+-- refused: group_by_unit
+SELECT COUNT(*) FROM (PIVOT people ON sex IN ('male') USING SUM(age))
+
+-- refused: unsupported_sql
+PIVOT people ON education USING COUNT(*) GROUP BY sex
 
 -- refused: unsupported_sql
 SELECT COUNT(*) FROM people TABLESAMPLE 10%

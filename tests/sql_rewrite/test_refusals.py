@@ -65,7 +65,7 @@ def help_of(sql: str) -> str:
         ("EXPORT DATABASE 'x'", "header Accept"),
         ("BEGIN", "stands alone"),
         ("PREPARE q AS SELECT 1", '"parameters" of the request'),
-        ("PIVOT people ON sex USING COUNT(*)", "FILTER (WHERE"),
+        ("PIVOT_WIDER people ON sex USING COUNT(*)", "FILTER (WHERE"),
         ("VALUES (1)", "SELECT 1"),
     ],
 )
