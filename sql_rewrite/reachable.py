@@ -96,7 +96,8 @@ class Reachable:
                 key = self._opaque(place, key.type, domain)
             self._keys.append(key)
         seen = map(self._seen, conditions) if self._places else conditions
-        self._known = [part for part in seen if _evaluable(part)]
+        self._known = [(part, columns_of(part)) for part in seen if _evaluable(part)]
+        """The conjuncts that can be evaluated, with the columns that they read."""
         self._values = {column: self._alone(column) for column in self._columns(self._keys)}
 
     def _opaque(self, place: int, kind: ColumnType, domain: Cell) -> ColumnRef:
@@ -119,7 +120,7 @@ class Reachable:
 
     def _alone(self, column: ColumnRef) -> list[KeyValue]:
         """The values of a column that satisfy every conjunct about it alone."""
-        conditions = [part for part in self._known if columns_of(part) == (column,)]
+        conditions = [part for part, read in self._known if len(read) == 1 and read[0] == column]
         domain = closed_domain(column)
         assert domain is not None
         if not conditions or len(domain) * _size(conditions) > WORK_MAX:
@@ -149,10 +150,9 @@ class Reachable:
         groups: list[tuple[set[ColumnRef], list[int]]] = []
         for place, key in enumerate(self._keys):
             columns = set(columns_of(key))
-            for condition in self._known:
-                read = set(columns_of(condition))
-                if len(read) > 1 and read & columns:
-                    columns |= read
+            for _, read in self._known:
+                if len(read) > 1 and not columns.isdisjoint(read):
+                    columns.update(read)
             near = [group for group in groups if group[0] & columns]
             merged = (columns.union(*(g[0] for g in near)), sorted([place, *(p for g in near for p in g[1])]))
             groups = [group for group in groups if group not in near] + [merged]
@@ -162,8 +162,9 @@ class Reachable:
         """The cells of some keys, from all values of their columns that satisfy the conjuncts about them."""
         keys = [self._keys[place] for place in places]
         columns = self._columns(keys)
-        conditions = [c for c in self._known if len(columns_of(c)) > 1 and set(columns_of(c)) & set(columns)]
-        if len(keys) == 1 and not conditions and not any(set(columns_of(c)) <= set(columns) for c in self._known):
+        own = set(columns)
+        conditions = [part for part, read in self._known if len(read) > 1 and not own.isdisjoint(read)]
+        if len(keys) == 1 and not conditions and not any(own.issuperset(read) for _, read in self._known):
             return places, {(value,) for value in self._domains[places[0]]}
         wide = self._columns([*keys, *conditions])
         values = {column: self._values.get(column) or self._alone(column) for column in wide}
