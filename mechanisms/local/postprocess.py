@@ -20,6 +20,9 @@ _GRID = 256
 _CELLS = 64
 """Raw estimates within this part of a standard error are treated alike by empirical Bayes."""
 
+FITTED_MIN = 32
+"""Fewest values to which `auto` fits a prior."""
+
 _PROBES = tuple(range(1, 9))
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 """Scatters the bits of places, so that each probe has signs of its own."""
@@ -41,7 +44,7 @@ class Postprocess(enum.Enum):
     """Posterior means under the prior that fits the raw estimates best: best where many shares are alike."""
 
     AUTO = "auto"
-    """Whichever of none, projection and empirical Bayes has the least estimated risk."""
+    """Whichever of none, projection and (from 32 values on) empirical Bayes has the least estimated risk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +77,16 @@ def _best(raw: Shares) -> Processed:
     """Stein's unbiased risk estimate of each way: |change|^2 + sum of variances (2 slope of the result - 1)."""
     variances = raw.variances()
     projected = _projected(raw.values)
-    shrunk = _shrunk(raw)
     # Within its face the projection takes the mean of m numbers away from each of them.
     free = projected > 0
     kept = np.where(free, 1 - 1 / max(int(free.sum()), 1), 0.0)
     found = {
         Postprocess.NONE: (raw.values, np.ones(raw.values.size)),
         Postprocess.PROJECTION: (projected, kept),
-        Postprocess.EMPIRICAL_BAYES: (shrunk, _slopes(raw, shrunk)),
     }
+    if raw.values.size >= FITTED_MIN:
+        shrunk = _shrunk(raw)
+        found[Postprocess.EMPIRICAL_BAYES] = (shrunk, _slopes(raw, shrunk))
     risks = {
         way: float(np.sum((values - raw.values) ** 2) + np.sum(variances * (2 * slope - 1)))
         for way, (values, slope) in found.items()

@@ -155,6 +155,23 @@ def test_auto_takes_what_suits_the_truth() -> None:
     assert float(np.abs(sparse.values - peaked).sum()) < 0.15
 
 
+def test_clipping_at_zero_gives_shares_to_values_of_nobody() -> None:
+    """E27: of 500 values three have everybody. Clipped and normalised, the others get most; `auto` leaves little."""
+    peaked = np.zeros(500)
+    peaked[:3] = (0.7, 0.2, 0.1)
+    noisy = raw(list(peaked + np.random.default_rng(13).normal(0, 0.01, 500)))
+    clipped = postprocess(noisy, Postprocess.NORMALISED).values
+    assert clipped[3:].sum() > 0.5
+    assert postprocess(noisy, Postprocess.AUTO).values[3:].sum() < 0.1
+
+
+def test_a_prior_is_not_fitted_to_a_handful_of_values() -> None:
+    """Of few values `auto` takes the raw estimates or their projection; empirical Bayes may still be asked for."""
+    few = raw([0.5, 0.3, 0.25], variance=0.04)
+    assert Postprocess.EMPIRICAL_BAYES not in postprocess(few, Postprocess.AUTO).risks
+    assert postprocess(few, Postprocess.EMPIRICAL_BAYES).values.sum() == pytest.approx(1)
+
+
 def geometric() -> np.ndarray:
     weights = 0.8 ** np.arange(1000)
     shares: np.ndarray = weights / weights.sum()
