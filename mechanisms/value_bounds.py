@@ -23,13 +23,23 @@ __all__ = ["BoundsChoice", "choose_bounds"]
 
 _CERTAIN = 14.0
 """Evidence, in natural logarithms, from which on a bin is certain wherever it lies: one histogram in 3,000 shows one of
-its 600 bins by Laplace noise alone, one in a million by Gaussian noise."""
+its 600 bins by Laplace noise alone, one in a million by Gaussian noise. The same evidence is asked of several bins
+together, of which there are fewer."""
 
 _NEAR, _PER_BIN = 3.0, 0.75
 """How much evidence is asked for next to a certain bin, and how much more for each bin that one goes away from it."""
 
+_ROUNDED = 0.5
+"""The least standard deviation that noise is taken to have. Noise of less is rounded to whole numbers, mostly to zero,
+and its 1 is so many deviations away that it looked like a unit."""
+
 _WINDOWS = (1, 2, 4, 8, 16)
 """Numbers of neighbouring bins that are looked at together where no bin is certain alone."""
+
+_EVERYDAY, _UNUSUAL, _NEGATIVE = (-7, 20), 2.0, 2.0
+"""Where nobody is seen for certain: binary logarithms of the magnitudes that numbers usually have, and how much
+evidence is asked for with each octave beyond them, and for negative ones. Noise alone is as likely to show a bin of
+2^40 as one of 2^5, and bounds there made sums a billion times too noisy."""
 
 _BACK, _AHEAD = 8, 20
 """Bins before the last one that is seen, to which tails are fitted, and after it, into which they reach: 5 octaves."""
@@ -42,9 +52,22 @@ _MISFIT = 0.15
 
 Floats = npt.NDArray[np.float64]
 
+
+@dataclass(frozen=True, slots=True)
+class _Noise:
+    """The noise of one bin: its standard deviation, and whether it is Laplace noise; else it is Gaussian."""
+
+    deviation: float
+    laplace: bool
+
+
 _SLOPES = np.linspace(-3.0, 0.4, 35)
 _BENDS = -np.array([0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2, 0.3, 0.5, 0.8])
-_LAWS = np.array([(slope, bend) for slope in _SLOPES for bend in _BENDS])
+_NARROW = [(-2 * bend * peak, bend) for bend in (-1.2, -2.0, -3.0, -5.0, -8.0) for peak in (-2, -1.5, -1, -0.5, 0, 0.5)]
+"""Laws of values that fill a bin or two, such as years: they rise as steeply as they fall, within bins of the last one.
+Without them all that was fitted fell slowly, and bounds reached an octave beyond the values."""
+
+_LAWS = np.array([*((slope, bend) for slope in _SLOPES for bend in _BENDS), *_NARROW])
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +96,19 @@ def choose_bounds(
     cells: int,
     noise: float,
     from_zero: bool,
+    laplace: bool = True,
 ) -> BoundsChoice:
     """The bounds for sums over `cells` cells.
 
     `lows` are noisy numbers of units by the bin of their least value, `highs` by the bin of their greatest, each with
-    noise of standard deviation `deviation`. The noise of a sum has the standard deviation `noise` times the width
-    between the bounds, or with `from_zero` times the greater of their magnitudes.
+    noise of standard deviation `deviation`, Laplace noise or Gaussian. The noise of a sum has the standard deviation
+    `noise` times the width between the bounds, or with `from_zero` times the greater of their magnitudes.
     """
     assert deviation > 0
     assert noise > 0
     assert cells > 0
-    least, greatest = _Seen.of(lows, deviation), _Seen.of(highs, deviation)
+    law, usual = _Noise(max(deviation, _ROUNDED), laplace), _usual(grid)
+    least, greatest = _Seen.of(lows, law, usual), _Seen.of(highs, law, usual)
     certain = least.certain and greatest.certain
     low_ends, high_ends = (np.array([float(end) for end in ends]) for ends in (grid.lows, grid.highs))
     middles = (low_ends + high_ends) / 2
@@ -120,17 +145,17 @@ class _Seen:
     certain: bool
 
     @staticmethod
-    def of(noisy: Sequence[float], deviation: float) -> _Seen:
+    def of(noisy: Sequence[float], noise: _Noise, usual: Floats) -> _Seen:
         """What a noisy histogram shows."""
-        counts = np.asarray(noisy, dtype=np.float64)
-        body = _body(counts, deviation)
+        counts, deviation = np.asarray(noisy, dtype=np.float64), noise.deviation
+        body = _body(counts, noise)
         certain = bool(body.any())
         if not certain:
-            body = _likeliest(counts, deviation)
+            body = _likeliest(counts, noise, usual)
         places = np.arange(len(counts))
         away = np.abs(places[:, None] - places[body][None, :]).min(axis=1)
         asked = np.where(away == 0, 0.0, np.minimum(_NEAR + _PER_BIN * away, _CERTAIN))
-        evidence = _evidence(counts / deviation)
+        evidence = _evidence(counts, noise)
         probable = 1 / (1 + np.exp(np.clip(asked - evidence, -60, 60)))
         # What is far away and not probable weighs nothing: its distance would outweigh any doubt.
         probable[(away > _WINDOWS[-1]) & (probable < 0.5)] = 0
@@ -150,39 +175,68 @@ def _after(counts: Floats, body: npt.NDArray[np.bool_], deviation: float) -> Flo
     return units
 
 
-def _evidence(deviations: Floats) -> Floats:
-    """The logarithm of how much likelier a count is by the units in the bin than by noise alone.
+def _evidence(counts: Floats, noise: _Noise, width: int = 1) -> Floats:
+    """The logarithm of how much likelier a count of so many bins together is by units in them than by noise alone.
 
-    The least over the laws of noise that there are, of a positive count of so many standard deviations: Gaussian noise
-    for small ones, Laplace noise for large ones.
+    At least that of the chance that noise alone reaches it (Chernoff): for the standard deviation s of one of w bins,
+    Gaussian noise reaches x with at most exp(-x^2 / 2 w s^2). The sum of w Laplace variables of scale b has the moment
+    generating function (1 - b^2 t^2)^-w for t < 1 / b; x is then reached with at most exp(-t x) (1 - b^2 t^2)^-w, least
+    at b t = (root of (w^2 + (x/b)^2) - w) / (x/b). Of one bin it is exp(-x / b) / 2.
     """
-    high = np.maximum(deviations, 0)
-    return np.minimum(high * high / 2, math.sqrt(2) * high)
+    high = np.maximum(counts, 0) / noise.deviation
+    gaussian: Floats = high * high / (2 * width)
+    if not noise.laplace:
+        return gaussian
+    places = math.sqrt(2) * high
+    if width == 1:
+        return np.minimum(gaussian, places)
+    slope = (np.sqrt(width * width + places * places) - width) / np.maximum(places, 1e-12)
+    laplace: Floats = slope * places + width * np.log1p(-slope * slope)
+    return laplace
 
 
-def _body(counts: Floats, deviation: float) -> npt.NDArray[np.bool_]:
+def _body(counts: Floats, noise: _Noise) -> npt.NDArray[np.bool_]:
     """The bins that are certain, alone or, where none of them is, together with their neighbours."""
     body = np.zeros(len(counts), dtype=np.bool_)
     for width in _WINDOWS:
-        together = np.convolve(counts, np.ones(width), "valid") / (deviation * math.sqrt(width))
+        together = np.convolve(counts, np.ones(width), "valid")
+        evidence = _evidence(together, noise, width)
         for start in np.argsort(-together, kind="stable"):
-            if _evidence(together[start : start + 1])[0] < _CERTAIN:
+            if evidence[start] < _CERTAIN:
                 break
             if not body[start : start + width].any():
                 body[start : start + width] = True
     return body
 
 
-def _likeliest(counts: Floats, deviation: float) -> npt.NDArray[np.bool_]:
-    """The bins in which somebody is most probably, where nobody is for certain."""
-    best = max(
-        (float(together.max()), width, int(together.argmax()))
-        for width in _WINDOWS
-        for together in [np.convolve(counts, np.ones(width), "valid") / (deviation * math.sqrt(width))]
-    )
+def _likeliest(counts: Floats, noise: _Noise, usual: Floats) -> npt.NDArray[np.bool_]:
+    """The bins in which somebody is most probably, where nobody is for certain.
+
+    Of many windows the best one shows more by noise alone than of few: each counts by the evidence less the logarithm
+    of their number, and by how usual values of its bins are.
+    """
+    best = (-math.inf, 0, 1)
+    for width in _WINDOWS:
+        together = np.convolve(counts, np.ones(width), "valid")
+        among = np.convolve(usual, np.ones(width), "valid") / width
+        score = _evidence(together, noise, width) - math.log(len(together) / width) + among
+        start = int(np.argmax(score))
+        best = max(best, (float(score[start]), start, width))
     body = np.zeros(len(counts), dtype=np.bool_)
-    body[best[2] : best[2] + best[1]] = True
+    body[best[1] : best[1] + best[2]] = True
     return body
+
+
+def _usual(grid: ValueGrid) -> Floats:
+    """The logarithm of how usual values of each bin are, beside others: numbers of everyday size are most."""
+    bins = np.arange(grid.first, grid.last + 1)
+    if grid.first >= 0:
+        return np.zeros(len(bins))
+    greatest = [max(abs(float(low)), abs(float(high))) for low, high in zip(grid.lows, grid.highs, strict=True)]
+    sizes = np.log2([size or 1.0 for size in greatest])
+    beyond = np.maximum(sizes - _EVERYDAY[1], 0) + np.maximum(_EVERYDAY[0] - sizes, 0)
+    found: Floats = -_UNUSUAL * beyond - _NEGATIVE * (bins < 0)
+    return found
 
 
 def _reach(*units: Floats) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import assert_never
 
 from mechanisms.calibrate import Calibration, at_chosen_norms
+from mechanisms.families import NoiseFamily
 from mechanisms.released_table import ReleasedTable
 from mechanisms.value_bounds import BoundsChoice, choose_bounds
 from privacy.bounds import ValueBounds, date_at, timestamp_at
@@ -130,6 +131,7 @@ def _choice(
         cells=cells,
         noise=noise,
         from_zero=from_zero,
+        laplace=table.family is NoiseFamily.LAPLACE,
     )
 
 

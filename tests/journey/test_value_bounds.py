@@ -516,7 +516,8 @@ def test_bounds_from_the_true_data_are_caught(served: Services, monkeypatch: pyt
         return perturb(measurement, exact_matrix, bits)
 
     def planted(lows: Any, highs: Any, grid: Any, **options: Any) -> Any:
-        return genuine(exact, exact, grid, **{**options, "deviation": 0.01})
+        plain = [100 * number for number in exact]
+        return genuine(plain, plain, grid, **{**options, "deviation": 0.5})
 
     with monkeypatch.context() as patch:
         patch.setattr(gateway, "perturb", peeking)
