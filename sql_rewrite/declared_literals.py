@@ -15,9 +15,9 @@ from privacy.policy import ColumnType
 from privacy.refusal import Finding, Position
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, Value, describe, number_text
 
-__all__ = ["outside_declaration"]
+__all__ = ["COMPARED", "outside_declaration"]
 
-_COMPARED = frozenset(
+COMPARED = frozenset(
     {"=", "<>", "<", "<=", ">", ">=", "in", "is_distinct_from", "is_not_distinct_from"}
 )  # BETWEEN is two comparisons
 _EQUALITIES = frozenset({"=", "<>", "in", "is_distinct_from", "is_not_distinct_from"})
@@ -32,7 +32,7 @@ def outside_declaration(
 
     Of keys only equalities count: the order of texts says nothing about which of them exist.
     """
-    if operator not in _COMPARED:
+    if operator not in COMPARED:
         return
     columns = [column for column in map(_column, arguments) if column is not None]
     if len(columns) != 1:

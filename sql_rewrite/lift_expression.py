@@ -16,7 +16,7 @@ from sqlglot import exp
 from privacy.policy import ColumnType
 from privacy.refusal import Finding, Refused
 from sql_rewrite import lift_call, lift_clock, lift_constant, lift_interval, lift_operator
-from sql_rewrite.declared_literals import outside_declaration
+from sql_rewrite.declared_literals import COMPARED, outside_declaration
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, describe, walk
 from sql_rewrite.filled import fill
 from sql_rewrite.functions import TypeRefused, build, clip_columns
@@ -25,7 +25,7 @@ from sql_rewrite.lift_call import NAMES
 from sql_rewrite.lift_constant import moment
 from sql_rewrite.lift_refusal import unread, worded
 from sql_rewrite.lifter import Lifter, ParameterValue, Reader, bare
-from sql_rewrite.null_extremes import null_extremes
+from sql_rewrite.null_extremes import EXTREMES, null_extremes
 from sql_rewrite.operands import operands_of
 from sql_rewrite.refuse import refuse
 from sql_rewrite.spelling import named
@@ -139,9 +139,11 @@ class ExpressionLift:
                     )
                 ]
             ) from None
-        place = partial(self.text.position, node)
-        self.warnings.extend(outside_declaration(operator, arguments, place))
-        self.warnings.extend(null_extremes(operator, arguments, partial(operands_of, self, node), place))
+        if operator in COMPARED:
+            self.warnings.extend(outside_declaration(operator, arguments, partial(self.text.position, node)))
+        elif operator in EXTREMES:
+            place = partial(self.text.position, node)
+            self.warnings.extend(null_extremes(operator, arguments, partial(operands_of, self, node), place))
         return made
 
     def _build(self, operator: str, arguments: Sequence[Expression]) -> Expression:
@@ -246,6 +248,9 @@ class ExpressionLift:
         ]
         pattern = next((e for e in typed if e is not None and not _is_text_literal(e)), None)
         pattern = pattern or next((e for e in typed if e is not None), None)
+        known = [e for e in typed if e is not None]
+        if len(known) == len(typed) and (pattern is None or pattern.type not in _DATES):
+            return known
         result: list[Expression] = []
         for node, expression in zip(nodes, typed, strict=True):
             if expression is None:

@@ -12,7 +12,9 @@ from privacy.refusal import Finding, Position
 from sql_rewrite.expressions import Call, Expression, columns_of
 from sql_rewrite.filled import Operand
 
-__all__ = ["null_extremes"]
+__all__ = ["EXTREMES", "null_extremes"]
+
+EXTREMES = frozenset({"least", "greatest"})
 
 
 def null_extremes(
@@ -22,7 +24,7 @@ def null_extremes(
     position: Callable[[], Position | None],
 ) -> Iterator[Finding]:
     """The warning of one call, where two of its arguments read columns and one of these may be NULL."""
-    if operator not in ("least", "greatest"):
+    if operator not in EXTREMES:
         return
     reading = [one for one in arguments if columns_of(one)]
     if len(reading) < 2 or not any(one.nullable for one in reading):

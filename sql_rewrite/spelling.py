@@ -117,6 +117,12 @@ def check_gaps(tokens: Sequence[Token], text: Text) -> None:
     """
     sql, gap = text.sql, 0
     odd = not sql.isascii() and not _letters(sql)
+    if not odd:
+        # Mostly there are spaces and ends of lines between tokens, and nothing else: said of all of them at once.
+        ends = [0, *[token.end + 1 for token in tokens]]
+        starts = [*[token.start for token in tokens], len(sql)]
+        if not "".join([sql[end:start] for end, start in zip(ends, starts, strict=True)]).strip(" \n"):
+            return
     for start, stop, kind in [*[(t.start, t.end + 1, t.token_type) for t in tokens], (len(sql), len(sql), None)]:
         between = sql[gap:start]
         # The engine looks for spaces before it knows what a comment is: a quote in one turns its quotes inside out.

@@ -257,6 +257,9 @@ def _check_tokens(tokens: Sequence[Token], text: Text) -> None:
         raise refuse(
             "too_large", "the text is refused", f"It has more than {SUBSCRIPTS_MAX} square brackets.", "use IN (...)"
         )
+    nested = sum([kinds.count(kind) for kind in _OPENING])
+    if nested <= NESTING_MAX and len(kinds) <= RUN_MAX and kinds.count(Kind.DOT) <= CALL_CHAIN_MAX:
+        return  # none of what follows can be beyond its limit
     depth = run = calls = 0
     before = None
     for token, kind in zip(tokens, kinds, strict=True):
