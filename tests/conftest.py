@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import gc
-import sys
 from collections.abc import Generator
 
 import pytest
 
 from tests.skipped import skip_reasons, skip_table
 from tests.thinned import mark_sparse
-
-# httpx asks for this package, which nothing needs, before each request to an application, and would search for it anew.
-sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]
 
 
 @pytest.hookimpl(wrapper=True)
