@@ -91,7 +91,7 @@ class Collections(Transactions):
             open_one = (collectors.c.id == collector) & collectors.c.closed.is_(None)
             raised = update(collectors).where(open_one).values(tokens=collectors.c.tokens + len(digests))
             if connection.execute(raised).rowcount != 1:
-                raise _why_not(connection, collector)
+                raise _why_not(there=_found(connection, collector) is not None)
             if _required(connection, collector).tokens > TOKENS_MAX:
                 raise TooManyTokens("a collector has at most ten million tokens")
             rows = [{"collector": collector, "digest": digest, "used": False} for digest in digests]
@@ -100,21 +100,29 @@ class Collections(Transactions):
             connection.commit()
             return _required(connection, collector)
 
-    def accept_reports(self, collector: str, digests: Sequence[str], counts: Mapping[int, int]) -> StoredCollector:
+    def accept_reports(self, collector: str, digests: Sequence[str], counts: Mapping[int, int]) -> None:
         """Uses a token for each report and raises the tally by all of them, or changes nothing.
 
         Errors: NotThere, CollectorClosed; TokenRefused for the first token that is unknown, was used, or comes twice.
         """
+        # Whoever has no token gets no lock on the database that the ledger writes to: they are read first.
+        with self._engine.connect() as connection:
+            this = select(collectors.c.closed).where(collectors.c.id == collector)
+            row = connection.execute(this).one_or_none()
+            if row is None or row.closed is not None:
+                raise _why_not(there=row is not None)
+            _require_unused(connection, collector, digests)
         with self._writing() as connection:
             # First, so that two servers change the rows of one collector one after the other.
             open_one = (collectors.c.id == collector) & collectors.c.closed.is_(None)
             if connection.execute(update(collectors).where(open_one).values(closed=None)).rowcount != 1:
-                raise _why_not(connection, collector)
+                # Collectors stay: it was closed since.
+                raise CollectorClosed("the collector is closed")
             for place, digest in enumerate(digests):
-                this = (collector_tokens.c.collector == collector) & (collector_tokens.c.digest == digest)
-                used = update(collector_tokens).where(this, collector_tokens.c.used.is_(False)).values(used=True)
+                token = (collector_tokens.c.collector == collector) & (collector_tokens.c.digest == digest)
+                used = update(collector_tokens).where(token, collector_tokens.c.used.is_(False)).values(used=True)
                 if connection.execute(used).rowcount != 1:
-                    known = connection.execute(select(collector_tokens.c.digest).where(this)).one_or_none()
+                    known = connection.execute(select(collector_tokens.c.digest).where(token)).one_or_none()
                     raise TokenRefused(place, used=known is not None)
             rows = [
                 {"collector": collector, "number": number, "count": count} for number, count in sorted(counts.items())
@@ -124,7 +132,6 @@ class Collections(Transactions):
             raised = update(collectors).where(open_one).values(reports=collectors.c.reports + len(digests))
             connection.execute(raised)
             connection.commit()
-            return _required(connection, collector)
 
     def collector_tally(self, collector: str) -> tuple[StoredCollector, dict[int, int]]:
         """A collector and how often each number was reported, of one moment. Errors: NotThere."""
@@ -153,11 +160,20 @@ class Collections(Transactions):
         return found
 
 
-def _why_not(connection: Connection, collector: str) -> NotThere | CollectorClosed:
+def _require_unused(connection: Connection, collector: str, digests: Sequence[str]) -> None:
+    """Errors: TokenRefused for the first token that is unknown, was used, or comes twice."""
+    table = collector_tokens
+    asked = select(table.c.digest, table.c.used).where(table.c.collector == collector, table.c.digest.in_(digests))
+    unused = {row.digest: not row.used for row in connection.execute(asked)}
+    for place, digest in enumerate(digests):
+        if not unused.get(digest, False):
+            raise TokenRefused(place, used=digest in unused)
+        unused[digest] = False
+
+
+def _why_not(*, there: bool) -> NotThere | CollectorClosed:
     """Why no open collector was changed."""
-    if _found(connection, collector) is None:
-        return NotThere("there is no such collector")
-    return CollectorClosed("the collector is closed")
+    return CollectorClosed("the collector is closed") if there else NotThere("there is no such collector")
 
 
 def _found(connection: Connection, identifier: str) -> StoredCollector | None:

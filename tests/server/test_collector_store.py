@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 import pytest
+from sqlalchemy import Connection
 
 from server.store import collectors as storing
 from server.store.collectors import StoredCollector, token_digest
@@ -98,6 +99,17 @@ def test_a_refused_request_changes_nothing(registry: Registry) -> None:
     found, counts = registry.collector_tally("c_1")
     assert (found.reports, counts) == (1, {0: 1})
     registry.accept_reports("c_1", digests(3)[1:], {1: 2})
+
+
+def test_wrong_tokens_take_no_lock_on_the_database(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anybody may send them, and the ledger writes to the same database."""
+
+    def never() -> Connection:
+        raise AssertionError("a writing transaction was opened")
+
+    monkeypatch.setattr(registry, "_writing", never)
+    with pytest.raises(TokenRefused):
+        registry.accept_reports("c_1", [token_digest("c_1", "invented")], {0: 1})
 
 
 def test_one_token_counts_once_among_many_at_the_same_time(registry: Registry) -> None:
