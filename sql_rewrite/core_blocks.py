@@ -124,7 +124,8 @@ class CoreBlocks:
 
     def _kept(self, core: Core) -> Core:
         """The plan's core that asks the same, the new one if there is none."""
-        known = next((c for c in self._lift.cores if canonical_core(c) == canonical_core(core)), None)
+        form = canonical_core(core) if self._lift.cores else ()
+        known = next((c for c in self._lift.cores if canonical_core(c) == form), None)
         if known is None:
             self._lift.cores.append(core)
             return core

@@ -10,13 +10,13 @@ released, before the later statement is bound (`server/arranging.py`), so they s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from sqlglot import exp
 
-from privacy.policy import ColumnType, Dataset
+from privacy.policy import ColumnType, Dataset, KeyValue
 from privacy.refusal import Refused
 from sql_rewrite.aggregate_calls import aggregate_calls
 from sql_rewrite.core_block import CoreBlock
@@ -121,8 +121,9 @@ class StageGroups:
 
     def _grouped(self, node: exp.Select, scope: Scope) -> StageTable | None:
         core, block = self._core(node, scope)
-        hidden = self._hidden(core, node, scope)
-        cells = self._cells(core, node) if hidden is None else hidden.cells
+        public = key_domain(core, self._dataset)[1]
+        hidden = self._hidden(core, node, scope) if public is None else None
+        cells = self._cells(core, public or (), node) if hidden is None else hidden.cells
         of = "" if hidden is None else hidden.name
         places = {name: place for place, (name, _) in enumerate(core.keys)}
         kinds = tuple(expression.type for _, expression in core.keys)
@@ -189,13 +190,11 @@ class StageGroups:
             position=self._text.position(node.args.get("limit") or node),
         )
 
-    def _hidden(self, core: Core, node: exp.Select, scope: Scope) -> HiddenList | None:
-        """The list of a core with hidden groups that a block reads, None for one with public groups. Errors: Refused.
+    def _hidden(self, core: Core, node: exp.Select, scope: Scope) -> HiddenList:
+        """The list of a core with hidden groups that a block reads. Errors: Refused.
 
         What ORDER BY, LIMIT and comparisons with numbers leave is listed alone; other conditions are left to the rows.
         """
-        if key_domain(core, self._dataset)[1] is not None:
-            return None
         arrangement: Arrangement | None = None
         if _is_cut(node) or node.args.get("having") is not None:
             try:
@@ -247,10 +246,8 @@ class StageGroups:
             below = below.where([self._condition(lifter, where.this) for lifter in lifters])
         return replace(below, keys=tuple(own), values=tuple(values), chosen=True)
 
-    def _cells(self, core: Core, node: exp.Expr) -> Cells:
+    def _cells(self, core: Core, cells: Sequence[Sequence[KeyValue]], node: exp.Expr) -> Cells:
         """The public groups of a core that a later stage reads. Errors: Refused."""
-        _, cells = key_domain(core, self._dataset)
-        assert cells is not None
         if len(cells) <= CELLS_MAX:
             kinds = [expression.type for _, expression in core.keys]
             return tuple(tuple(map(Literal, cell, kinds)) for cell in cells)
@@ -288,16 +285,16 @@ class StageGroups:
         if core is None or len(core.keys) != 1 or arrangement is None or arrangement.columns[0] != core.keys[0][0]:
             raise self._no_list(node)
         value = self._compared(lifter, node, core.keys[0][1].type)
-        hidden = key_domain(core, self._dataset)[1] is None
-        if hidden:
+        public = key_domain(core, self._dataset)[1]
+        if public is None:
             found = self._hidden_list(core, arrangement, query)
             name, cells = found.name, found.cells
         else:
-            name, cells = list_name(arrangement), self._cells(core, query)
+            name, cells = list_name(arrangement), self._cells(core, public, query)
             self.lists[core.name, name] = arrangement
         self._values.warn(node)
         flags = flags_of(core.name, name, len(cells))
-        return StageTable(core.name, cells, (value.type,), (("", 0),), (), flags, hidden=hidden).has(
+        return StageTable(core.name, cells, (value.type,), (("", 0),), (), flags, hidden=public is None).has(
             value, loose=leaves_out(node)
         )
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 
 from privacy.numbers import float_down, float_up
-from sql_rewrite.expressions import ANY, Interval
+from sql_rewrite.expressions import ANY, BIGINT, Interval
 
 __all__ = [
     "NUMBER_MAX",
@@ -97,6 +97,8 @@ def _is_double(side: Fraction | None) -> bool:
 
 def converted(interval: Interval, *, wide: bool) -> Interval:
     """All doubles that the integers of the interval may become; from HUGEINT the engine may miss by two doubles."""
+    if interval is BIGINT and not wide:
+        return _STORED  # of every column without a narrower range
     result = outward(interval)
     if not wide:
         return result
@@ -105,6 +107,9 @@ def converted(interval: Interval, *, wide: bool) -> Interval:
         low = None if low is None else Fraction(math.nextafter(float(low), -math.inf))
         high = None if high is None else Fraction(math.nextafter(float(high), math.inf))
     return Interval(low, high)
+
+
+_STORED = outward(BIGINT)
 
 
 def hull(intervals: Iterable[Interval]) -> Interval:
