@@ -3,6 +3,7 @@
     SELECT AVG(cost) FROM visits WHERE cost BETWEEN 10 AND 500         within [10, 500], whatever is declared
     SELECT SUM(CASE WHEN cost > 900 THEN 900 ELSE cost END)            within [.., 900] on both paths
     SELECT SUM(price * pieces) ... WHERE price * pieces < 1000         the product is held to it
+    SELECT SUM(COALESCE(cost, 900)) ... WHERE cost IS NOT NULL         as SUM(cost): no row has the 900
 
 Claim. For each row that an aggregate reads, the narrowed argument has the value that the argument has once its columns
 are clipped to their declared bounds; except that what conditions prove to lie beyond declared bounds is clipped to
@@ -29,6 +30,7 @@ from sql_rewrite.expressions import Call, ColumnRef, Expression, Interval, Liter
 from sql_rewrite.functions import TypeRefused, bounds_of, build, clip_columns
 from sql_rewrite.known_ranges import Facts, Reader, State, Subjects, facts_of
 from sql_rewrite.plan import Aggregate, Core, Source
+from sql_rewrite.reachable import conjuncts, needed
 
 __all__ = ["Narrowing", "conditions_of", "narrowed_core"]
 
@@ -47,8 +49,9 @@ def narrowed_core(core: Core) -> Core:
     values = [value for aggregate in summed for value in aggregate.values]
     if not given and not any(a.filter is not None for a in summed) and not any(isinstance(v, Call) for v in values):
         return core
-    plain = Narrowing(values, given)
-    found = {id(aggregate): _narrowed(aggregate, plain, given) for aggregate in summed}
+    present = frozenset[ColumnRef]() if core.where is None else _present(core.where)
+    plain = Narrowing(values, given, present=present)
+    found = {id(aggregate): _narrowed(aggregate, plain, given, present) for aggregate in summed}
     if all(found[id(aggregate)] is aggregate for aggregate in summed):
         return core
     if choice is not None:
@@ -62,9 +65,14 @@ def conditions_of(sources: Iterable[Source], where: Expression | None) -> list[E
     return found if where is None else [*found, where]
 
 
-def _narrowed(aggregate: Aggregate, plain: Narrowing, given: Sequence[Expression]) -> Aggregate:
+def _narrowed(
+    aggregate: Aggregate, plain: Narrowing, given: Sequence[Expression], present: frozenset[ColumnRef]
+) -> Aggregate:
     """The aggregate over rows that satisfy these conditions and its own filter."""
-    narrowing = plain if aggregate.filter is None else Narrowing(aggregate.values, [*given, aggregate.filter])
+    narrowing = plain
+    if aggregate.filter is not None:
+        present |= _present(aggregate.filter)
+        narrowing = Narrowing(aggregate.values, [*given, aggregate.filter], present=present)
     argument = None if aggregate.argument is None else narrowing.value(aggregate.argument)
     second = None if aggregate.second is None else narrowing.value(aggregate.second)
     if argument is aggregate.argument and second is aggregate.second:
@@ -72,14 +80,42 @@ def _narrowed(aggregate: Aggregate, plain: Narrowing, given: Sequence[Expression
     return replace(aggregate, argument=argument, second=second)
 
 
+def _present(condition: Expression) -> frozenset[ColumnRef]:
+    """Columns that are NULL in no row of which a condition is TRUE."""
+    tests = [_null_test(part) for part in conjuncts(condition)]
+    tested = {column for column, missing in tests if isinstance(column, ColumnRef) and not missing}
+    return frozenset(needed(condition) | tested)
+
+
+def _null_test(condition: Expression) -> tuple[Expression | None, bool]:
+    """What a condition tests for NULL, and whether it is TRUE of NULL; None where it is no such test."""
+    if not isinstance(condition, Call):
+        return None, False
+    if condition.operator in ("is_null", "is_not_null"):
+        return condition.arguments[0], condition.operator == "is_null"
+    if condition.operator == "not":
+        tested, missing = _null_test(condition.arguments[0])
+        return tested, not missing
+    return None, False
+
+
 class Narrowing:
     """Gives expressions over rows that satisfy some conditions narrower bounds.
 
     Those of the columns that they are computed from; and with `whole` those of what they are, which are then enforced.
+    Columns that are `present` are NULL in none of these rows.
     """
 
-    def __init__(self, expressions: Iterable[Expression], given: Sequence[Expression], *, whole: bool = True) -> None:
+    def __init__(
+        self,
+        expressions: Iterable[Expression],
+        given: Sequence[Expression],
+        *,
+        whole: bool = True,
+        present: frozenset[ColumnRef] = frozenset(),
+    ) -> None:
         self._whole = whole
+        self._present = frozenset((column.relation, column.name) for column in present)
         about = Subjects.of(expressions)
         self._facts = facts_of(given, about, declared=True)
         self._reader = Reader(about, declared=True)
@@ -94,10 +130,41 @@ class Narrowing:
             return node
         if isinstance(node, ColumnRef):
             return _column(node, facts) if facts.ranges else node
+        if self._present and node.operator in ("coalesce", "case"):
+            node = self._read(node)
+            if not isinstance(node, Call):
+                return self._value(node, facts)
         if node.operator == "clip" or not (facts.ranges or any(map(_chooses, walk(node)))):
             return node
         changed = self._below(node, facts)
         return _held(changed, facts.of(node)) if self._whole and facts.composed else changed
+
+    def _read(self, node: Call) -> Expression:
+        """COALESCE and CASE without what no row reads, because a column is present: the same value in each row."""
+        arguments = list(node.arguments)
+        if node.operator == "coalesce":
+            first = next((place for place, one in enumerate(arguments) if self._is_present(one)), None)
+            if first is None:
+                return node
+            last = arguments[first]
+            assert isinstance(last, ColumnRef)
+            kept = [*arguments[:first], replace(last, nullable=False)]
+            return kept[0] if first == 0 else build("coalesce", kept)
+        kept = []
+        for place in range(0, len(arguments) - 1, 2):
+            condition, value = arguments[place : place + 2]
+            tested, missing = _null_test(condition)
+            if tested is None or not self._is_present(tested):
+                kept += [condition, value]
+            elif not missing:
+                arguments[-1] = value
+                break
+        if len(kept) + 1 == len(arguments):
+            return node
+        return build("case", [*kept, arguments[-1]]) if kept else arguments[-1]
+
+    def _is_present(self, node: Expression) -> bool:
+        return isinstance(node, ColumnRef) and (node.relation, node.name) in self._present
 
     def _below(self, node: Call, facts: Facts) -> Expression:
         arguments = list(node.arguments)

@@ -1,20 +1,33 @@
 """The warning of numbers computed within each unit whose range nobody narrowed: the noise follows from that range.
 
 Where questions choose contribution bounds, a unit's own count may be as large as all rows that are stored of it, and no
-histogram chooses a range for what is computed. The text can: `AVG(LEAST(n, 40))`.
+histogram chooses a range for what is computed. The text can: `AVG(LEAST(n, 40))`, `AVG(LEAST(n * 2, 80))`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
 
 from privacy.bounds import AutomaticContribution
+from privacy.policy import ColumnType
 from privacy.refusal import Finding
 from privacy.statistic_kind import StatisticKind
 from sql_rewrite.bound import BoundedCore
-from sql_rewrite.expressions import ColumnRef, describe, number_text
-from sql_rewrite.plan import Aggregate, Plan
+from sql_rewrite.expressions import (
+    Call,
+    ColumnRef,
+    Expression,
+    Interval,
+    columns_of,
+    describe,
+    interval_of,
+    number_text,
+)
+from sql_rewrite.functions import build, clip_columns
+from sql_rewrite.plan import GROUPS, Aggregate, Plan, Source, UnitGroups, UnitRows
 from sql_rewrite.unit_facts import contribution_bound
 from sql_rewrite.value_bounds import written_argument
 
@@ -27,42 +40,114 @@ _NARROWER = 25
 """By how much the range that is suggested is narrower, about."""
 
 _SUMMED = (StatisticKind.MOMENTS, StatisticKind.SUM)
+_NUMBERS = (ColumnType.INTEGER, ColumnType.NUMBER)
+
+_Columns = frozenset[tuple[str, str]]
+"""Relations and names of columns."""
 
 
 def wide_ranges(_: Plan, cores: tuple[BoundedCore, ...]) -> Iterator[Finding]:
-    """One warning for each sum or average of such a number."""
+    """One warning for each sum or average of such a number, or of something computed from it."""
     for core in cores:
-        computed = {
-            source.relation
-            for source in core.core.sources
-            if source.groups is not None
-            and isinstance(contribution_bound(source.groups.sources), AutomaticContribution)
-        }
-        for aggregate in core.core.aggregates:
-            column = aggregate.argument
-            if isinstance(column, ColumnRef) and column.relation in computed:
-                yield from _of_column(aggregate, column)
+        computed = _computed(core.core.sources)
+        for aggregate in core.core.aggregates if computed else ():
+            yield from _of_aggregate(aggregate, computed)
 
 
-def _of_column(aggregate: Aggregate, column: ColumnRef) -> Iterator[Finding]:
-    declared = column.declared
-    if declared is None or declared.lower is None or declared.upper is None:
+def _computed(sources: Sequence[Source]) -> _Columns:
+    """The columns that are computed within units of which nobody declared how many rows count."""
+    found: set[tuple[str, str]] = set()
+    for source in sources:
+        within = source.groups or source.windows
+        if within is not None and isinstance(contribution_bound(within.sources), AutomaticContribution):
+            made = _made(within)
+            names = [name for name, column in source.made.items() if _reads(column, made)]
+        elif source.union is not None:
+            below = [(branch, _computed(branch.sources)) for branch in source.union.branches]
+            names = [
+                name
+                for place, (name, _) in enumerate(source.union.columns)
+                if any(_reads(branch.columns[place], of_branch) for branch, of_branch in below)
+            ]
+        else:
+            continue
+        found.update((source.relation, name) for name in names)
+    return frozenset(found)
+
+
+def _made(within: UnitGroups | UnitRows) -> _Columns:
+    """What is computed of several rows: not the keys of groups, and not the cells of rows, unless they are computed."""
+    below = _computed(within.sources)
+    if isinstance(within, UnitGroups):
+        names = [*(value.name for value in within.values), *(name for name, key in within.keys if _reads(key, below))]
+    else:
+        names = [
+            *(window.name for window in within.windows),
+            *(name for name, cell in within.cells if _reads(cell, below)),
+        ]
+    return frozenset((GROUPS, name) for name in names)
+
+
+def _reads(expression: Expression, columns: Collection[tuple[str, str]]) -> bool:
+    return any((column.relation, column.name) in columns for column in columns_of(expression))
+
+
+def _of_aggregate(aggregate: Aggregate, computed: _Columns) -> Iterator[Finding]:
+    argument = aggregate.argument
+    if aggregate.function.statistic not in _SUMMED or argument is None or argument.type not in _NUMBERS:
         return
-    if aggregate.function.statistic not in _SUMMED or declared.lower < 0 or declared.upper < _WIDE:
+    wide = [column for column in columns_of(argument) if (column.relation, column.name) in computed]
+    ends, narrow = _ends(argument), _ends(_narrowed(argument, computed))
+    if not wide or ends is None or narrow is None or ends[1] - ends[0] < _WIDE:
         return
-    name, most = aggregate.text.partition("(")[0], _rounded(float(declared.upper) / _NARROWER)
+    if 2 * (narrow[1] - narrow[0]) > ends[1] - ends[0]:
+        return  # something else makes it wide, or the text narrows it already
+    name = aggregate.text.partition("(")[0]
     distinct = "DISTINCT " if aggregate.distinct else ""
     yield Finding(
         code="range_not_narrowed",
-        what=f"the noise of {aggregate.text} is that of values up to {number_text(declared.upper)}",
-        why=f'"{describe(column)}" is computed within each unit, from as many rows as are stored, and nobody declared '
+        what=f"the noise of {aggregate.text} is that of values {_said(*ends)}",
+        why=f'"{describe(wide[0])}" is computed within each unit, from as many rows as are stored, and nobody declared '
         "how large it gets. The noise follows from the range, not from the values.",
         instead=(
-            f"{name}({distinct}LEAST({written_argument(aggregate)}, {most})) where hardly any unit has more",
+            f"{name}({distinct}{_clipped(written_argument(aggregate), *ends)}) where hardly any unit has more",
             "ask an administrator to declare how many rows of one unit count",
         ),
         position=aggregate.position,
     )
+
+
+def _ends(expression: Expression) -> tuple[Fraction, Fraction] | None:
+    """The range of an expression, None without ends."""
+    found = interval_of(clip_columns(expression))
+    return None if found.lower is None or found.upper is None else (found.lower, found.upper)
+
+
+def _narrowed(node: Expression, computed: _Columns) -> Expression:
+    """The expression, were these columns so much smaller as is suggested."""
+    if isinstance(node, ColumnRef):
+        declared = node.declared
+        if (node.relation, node.name) not in computed or declared is None:
+            return node
+        lower, upper = (None if end is None else end / _NARROWER for end in (declared.lower, declared.upper))
+        if node.type is ColumnType.INTEGER:
+            lower = None if lower is None else Fraction(math.floor(lower))
+            upper = None if upper is None else Fraction(math.ceil(upper))
+        return replace(node, declared=Interval(lower, upper), interval=None)
+    if isinstance(node, Call):
+        return build(node.operator, tuple(_narrowed(argument, computed) for argument in node.arguments))
+    return node
+
+
+def _said(lower: Fraction, upper: Fraction) -> str:
+    return f"up to {number_text(upper)}" if lower >= 0 else f"from {number_text(lower)} to {number_text(upper)}"
+
+
+def _clipped(written: str, lower: Fraction, upper: Fraction) -> str:
+    """The argument as it is written, clipped at the ends that are far away."""
+    if upper >= _WIDE // 2:
+        written = f"LEAST({written}, {_rounded(float(upper) / _NARROWER)})"
+    return f"GREATEST({written}, -{_rounded(-float(lower) / _NARROWER)})" if lower <= -_WIDE // 2 else written
 
 
 def _rounded(number: float) -> str:

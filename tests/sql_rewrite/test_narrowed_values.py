@@ -158,6 +158,30 @@ def test_narrowed_values_are_the_values() -> None:
     assert narrower > 40
 
 
+def differing(given: Expression, seed: int) -> int:
+    """In how many rows of which a condition is TRUE a value differs, narrowed as where x is present."""
+    rng = random.Random(seed)
+    found = 0
+    for _ in range(80):
+        test = build(rng.choice(["is_null", "is_not_null"]), (rng.choice([X, Z]),))
+        test = build("not", (test,)) if rng.random() < 0.5 else test
+        value = build("case", (test, rng.choice([X, Y]), condition(rng, 1), rng.choice([Y, X]), rng.choice([Y, X])))
+        if rng.random() < 0.6:
+            value = build("coalesce", (rng.choice([X, value]), rng.choice([X, Y]), Y))
+        narrowed = Narrowing((value,), [given], present=frozenset({X})).value(value)
+        for row in rows(rng, 12):
+            if evaluate(given, row) is True:
+                found += evaluate(clip_columns(narrowed), row) != evaluate(clip_columns(value), row)
+    return found
+
+
+def test_what_no_row_reads_is_left_out() -> None:
+    """Shows equal values without the branches for a missing x where x is present, and that elsewhere they differ."""
+    for given in (build("not", (build("is_null", (X,)),)), build(">", (X, Literal(-9, T.INTEGER)))):
+        assert differing(given, 1) == 0
+    assert differing(build("is_null", (build("add", (X, Y)),)), 1) > 0
+
+
 def ranges(sql: str) -> list[tuple[float, float]]:
     """The ranges of what a question sums."""
     found = []
@@ -194,6 +218,12 @@ NARROWED = {
     "WHERE result > 0) AS t": (0, 10),
     "SELECT SUM(cost) FROM visits WHERE cost < (SELECT AVG(cost) FROM visits)": (0, 5_000),
     "SELECT AVG(age) FROM people WHERE age > 200": (100, 100),
+    "SELECT SUM(COALESCE(cost, 100000)) FROM visits WHERE cost IS NOT NULL": (0, 5_000),
+    "SELECT SUM(COALESCE(cost, 100000)) FROM visits WHERE cost > 3": (3, 5_000),
+    "SELECT SUM(COALESCE(cost, 100000)) FILTER (WHERE cost IS NOT NULL) FROM visits": (0, 5_000),
+    "SELECT SUM(CASE WHEN cost IS NULL THEN 100000 ELSE cost END) FROM visits WHERE cost IS NOT NULL": (0, 5_000),
+    "SELECT SUM(CASE WHEN cost IS NOT NULL THEN cost ELSE 100000 END) FROM visits WHERE cost < 7": (0, 7),
+    "SELECT SUM(COALESCE(cost, 100000)) FROM visits WHERE cost IS NOT NULL OR day IS NULL": (0, 100_000),
 }
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from privacy.bounds import AutomaticContribution, ContributionBound
 from privacy.policy import Dataset
 from privacy.refusal import Finding
@@ -48,3 +50,49 @@ def test_declared_bounds_are_not_warned_of() -> None:
     """Shows that where the owner declared how many rows count, the range is theirs; nor are counts warned of."""
     assert warned(PER_CUSTOMER, WORLDS["shop"]) == []
     assert warned(PER_CUSTOMER.replace("AVG(n)", "COUNT(*)"), automatic()) == []
+
+
+N = "(SELECT customer_id, COUNT(*) AS n FROM orders GROUP BY customer_id)"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT AVG(n * 2) FROM {N} AS t",
+        f"SELECT AVG(n - 5) FROM {N} AS t",
+        f"SELECT AVG(-n) FROM {N} AS t",
+        f"SELECT SUM(COALESCE(n, 0)) FROM {N} AS t",
+        f"SELECT AVG(CASE WHEN n > 3 THEN n ELSE 0 END) FROM {N} AS t",
+        f"SELECT AVG(CAST(n AS DOUBLE)) FROM {N} AS t WHERE n IS NOT NULL",
+        f"SELECT AVG(m) FROM (SELECT n * 1.0 AS m FROM {N} AS t) AS u",
+        f"SELECT AVG(n) FROM (SELECT n FROM {N} AS t UNION ALL SELECT n FROM {N} AS u) AS v",
+        "SELECT AVG(r) FROM (SELECT ROW_NUMBER() OVER (PARTITION BY customer_id ORDER BY order_id) AS r FROM orders)",
+        "SELECT AVG((SELECT COUNT(*) FROM orders AS o WHERE o.customer_id = c.customer_id)) FROM customers AS c",
+    ],
+)
+def test_what_is_computed_from_such_a_number_is_warned_of(sql: str) -> None:
+    """Shows the warning of expressions, windows, unions and correlated counts, and that its advice ends it."""
+    shop = automatic()
+    (finding,) = warned(sql, shop)
+    advised = finding.instead[0].partition(" where ")[0]
+    name, _, written = finding.what.partition("the noise of ")[2].partition(" is that of values")[0].partition("(")
+    assert written
+    narrower = sql.replace(f"{name}({written}", advised, 1)
+    assert narrower != sql
+    assert warned(narrower, shop) == []
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT AVG(n) FROM {N} AS t WHERE n < 40",
+        f"SELECT AVG(LEAST(n * 1000, 40000)) FROM {N} AS t",
+        f"SELECT AVG(n % 7) FROM {N} AS t",
+        f"SELECT AVG(CASE WHEN n > 3 THEN 1 ELSE 0 END) FROM {N} AS t",
+        "SELECT AVG(k) FROM (SELECT customer_id, total AS k, COUNT(*) AS n FROM orders GROUP BY 1, 2) AS t",
+        f"SELECT COUNT(n) FROM {N} AS t",
+    ],
+)
+def test_what_is_narrow_already_is_not_warned_of(sql: str) -> None:
+    """Shows conditions and functions that narrow, keys of groups, and counts, without the warning."""
+    assert warned(sql, automatic()) == []
