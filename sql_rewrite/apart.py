@@ -21,10 +21,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 
 from sqlglot import exp
 
 from sql_rewrite.aggregate_calls import NESTED, aggregate_calls, is_histogram, is_mode
+from sql_rewrite.apart_levels import ApartLevels, apart_levels
+from sql_rewrite.histogram_text import TEXT, quoted, shown_end
 from sql_rewrite.levels import LEVELS
 from sql_rewrite.refuse import refuse
 from sql_rewrite.syntax import placed_like, populated, rebuilt, select_place
@@ -56,7 +59,9 @@ def set_apart(node: exp.Select, text: Text, name: Name, *, people: bool, counted
     block = _Block(node, text, people=people, counted=counted)
     if not block.special:
         return None
-    if not counted and all(is_mode(call) and call == block.special[0] for call in block.calls):
+    group = node.args.get("group")
+    several = group is not None and group.find(*LEVELS) is not None
+    if not (counted or several) and all(is_mode(call) and call == block.special[0] for call in block.calls):
         return None  # one choice, which needs nothing beside it
     return block.written(name)
 
@@ -66,7 +71,7 @@ class _Part:
     """One block of the join: what it selects beside the keys."""
 
     alias: str
-    query: exp.Select
+    query: exp.Query
     values: list[exp.Expr] = field(default_factory=list)
 
 
@@ -86,20 +91,25 @@ class _Block:
         """What calls, keys and other columns are in the block above."""
         self._plain: _Part | None = None
         self._top: dict[int, list[exp.Expr]] = {}
+        self._levels: ApartLevels | None = None
 
     def written(self, name: Name) -> exp.Select:
         """The block over the join. Errors: Refused."""
         node, text = self._node, self._text
         group = node.args.get("group")
-        if group is not None and (populated(group) - {"expressions", "all"} or group.find(*LEVELS) is not None):
+        if group is not None and populated(group) - {"expressions", "all"}:
             raise refuse(
                 "unsupported_sql",
-                f"{_called(self.special[0])} of several levels of groups is refused",
-                "It does not follow for a level from its values for a finer one.",
-                "ask each level in its own query",
+                f"{_called(self.special[0])} is refused beside such a GROUP BY",
+                "It is read with keys and levels of them alone.",
+                "write the keys, or ROLLUP, CUBE or GROUPING SETS of them",
                 position=text.position(self.special[0]),
             )
-        self._keys = self._read_keys(group)
+        if group is not None and group.find(*LEVELS) is not None:
+            self._levels = apart_levels(node, self.special[0], text, self._key)
+            self._keys = [*self._levels.keys, self._levels.which()]
+        else:
+            self._keys = self._read_keys(group)
         if len(self.calls) > len(self.special):
             self._plain = self._part()
             for call in self.calls:
@@ -127,21 +137,22 @@ class _Block:
     # The keys, and the blocks below
 
     def _read_keys(self, group: exp.Expr | None) -> list[exp.Expr]:
-        node = self._node
         if group is None:
             return []
-        values = [one.unalias() for one in node.expressions]
+        values = [one.unalias() for one in self._node.expressions]
         keys = [value for value in values if not aggregate_calls([value])] if group.args.get("all") else []
-        aliases = self._aliases()
-        for item in group.expressions:
-            place = select_place(item)
-            if place is not None and 0 <= place < len(values):
-                keys.append(values[place])
-            elif isinstance(item, exp.Column) and not item.table and item.name.lower() in aliases:
-                keys.append(aliases[item.name.lower()])
-            else:
-                keys.append(item.unnest())
-        return keys
+        return [*keys, *map(self._key, group.expressions)]
+
+    def _key(self, item: exp.Expr) -> exp.Expr:
+        """The key that an item of GROUP BY stands for: a place or a name of the select list, or the item itself."""
+        values, aliases, place = self._node.expressions, self._aliases(), select_place(item)
+        if place is not None and 0 <= place < len(values):
+            found = values[place].unalias()
+            assert isinstance(found, exp.Expr)
+            return found
+        if isinstance(item, exp.Column) and not item.table and item.name.lower() in aliases:
+            return aliases[item.name.lower()]
+        return item.unnest()
 
     def _aliases(self) -> dict[str, exp.Expr]:
         """What names of the select list stand for; one that is made of a column of that name hides it nowhere."""
@@ -158,7 +169,9 @@ class _Block:
         query = self._rows() if rows is None else rows
         shown = [exp.column(f"key_{place}") for place in range(len(self._keys))] if rows is not None else self._keys
         query.set("expressions", [_alias(key.copy(), f"key_{place}") for place, key in enumerate(shown)])
-        if self._keys:
+        if self._levels is not None and rows is None:
+            query.set("group", self._levels.group())
+        elif self._keys:
             query.set("group", exp.Group(expressions=[_number(place + 1) for place in range(len(self._keys))]))
         part = _Part(alias, query)
         self._parts.append(part)
@@ -195,6 +208,8 @@ class _Block:
         if is_mode(call):
             if self._counts_modes:
                 self._best(call, inner, conditions)
+            elif self._levels is not None:
+                self._modes(self._levels, call)
             else:
                 self._held(self._part(), call)
             return
@@ -214,15 +229,29 @@ class _Block:
                 ],
                 default=_number(len(bins)),
             )
-            named = [*(_shown(end) for end in bins), "other"]
+            named = [*(shown_end(end) for end in bins), "other"]
             ifs = [exp.If(this=_number(place), true=exp.Literal.string(one)) for place, one in enumerate(named)]
             label = exp.Case(this=exp.column("cell"), ifs=ifs)
         part = self._part(self._counted(value, cell, conditions))
-        made = _TEXT.copy()
+        made = TEXT.copy()
         for place in list(made.find_all(exp.Column)):
             if place.name == "label":
-                place.replace(_quoted(label.copy()))
+                place.replace(quoted(label.copy()))
         part.query.append("expressions", _alias(placed_like(made, call), "value_0"))
+        self._columns.append((call, exp.column("value_0", table=part.alias)))
+
+    def _modes(self, levels: ApartLevels, call: exp.Expr) -> None:
+        """A choice for each level, one after another."""
+
+        def shown(place: int, value: exp.Expr) -> exp.Expr:
+            return _alias(value, f"key_{place}")
+
+        blocks: list[exp.Query] = list(levels.one_by_one(self._rows, shown))
+        for block in blocks:
+            block.append("expressions", _alias(call.copy(), "value_0"))
+        whole = reduce(lambda left, right: exp.Union(this=left, expression=right, distinct=False), blocks)
+        part = _Part(f"apart{len(self._parts)}", whole)
+        self._parts.append(part)
         self._columns.append((call, exp.column("value_0", table=part.alias)))
 
     def _best(self, call: exp.Expr, inner: exp.Expr, conditions: Sequence[exp.Expr]) -> None:
@@ -241,7 +270,8 @@ class _Block:
         number = _alias(exp.Count(this=exp.Star(), big_int=True), "rows_of")
         counts.set("expressions", [*shown, _alias(cell.copy(), "cell"), number])
         places = [_number(place + 1) for place in range(len(self._keys) + 1)]
-        counts.set("group", exp.Group(expressions=places))
+        levels = self._levels
+        counts.set("group", exp.Group(expressions=places) if levels is None else levels.group(cell))
         return exp.Select(from_=exp.From(this=_nested(placed_like(counts, value), "cells")))
 
     def _bins(self, call: exp.Anonymous) -> list[exp.Expr]:
@@ -324,6 +354,11 @@ class _Block:
         for place, key in enumerate(self._keys):
             if node == key:
                 return placed_like(exp.column(f"key_{place}", table=self._parts[0].alias), node)
+        if self._levels is not None:
+            number = exp.column(f"key_{len(self._keys) - 1}", table=self._parts[0].alias)
+            grouping = self._levels.grouping(node, number)
+            if grouping is not None:
+                return placed_like(grouping, node)
         if isinstance(node, exp.Bracket):
             found = self._element(node)
             if found is not None:
@@ -445,34 +480,3 @@ def _value(end: exp.Expr) -> float | None:
         inner = _value(end.this)
         return None if inner is None else -inner
     return float(end.this) if isinstance(end, exp.Literal) and not end.is_string else None
-
-
-def _shown(end: exp.Expr) -> str:
-    return f"-{_shown(end.this)}" if isinstance(end, exp.Neg) else str(end.this)
-
-
-def _quoted(label: exp.Expr) -> exp.Expr:
-    """A label as a string of JSON: what would end it, or may not stand in it, is escaped."""
-    for written, escaped in _ESCAPES:
-        label = exp.Replace(this=label, expression=exp.Literal.string(written), replacement=exp.Literal.string(escaped))
-    return label
-
-
-_ESCAPES = (("\\", "\\\\"), ('"', '\\"'))
-
-
-def _written() -> exp.Expr:
-    """{"label": number, ...} of the cells in their order."""
-
-    def text(value: str) -> exp.Expr:
-        return exp.Literal.string(value)
-
-    number = exp.Cast(this=exp.column("rows_of"), to=exp.DataType.build("text"))
-    one = exp.DPipe(this=text('"'), expression=exp.column("label"), safe=True)
-    one = exp.DPipe(this=exp.DPipe(this=one, expression=text('": '), safe=True), expression=number, safe=True)
-    ordered = exp.Order(this=one, expressions=[exp.Ordered(this=exp.column("cell"), nulls_first=False)])
-    listed = exp.GroupConcat(this=ordered, separator=text(", "))
-    return exp.DPipe(this=exp.DPipe(this=text("{"), expression=listed, safe=True), expression=text("}"), safe=True)
-
-
-_TEXT = _written()

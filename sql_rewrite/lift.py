@@ -22,7 +22,7 @@ from sqlglot import exp
 from privacy.policy import Dataset
 from privacy.refusal import Finding, Refused
 from privacy.release import ColumnKind
-from sql_rewrite.aggregate_calls import counts_rows
+from sql_rewrite.aggregate_calls import aggregate_calls, counts_rows, is_mode
 from sql_rewrite.apart import set_apart
 from sql_rewrite.arrangement import arrangement_of
 from sql_rewrite.base_tables import base_table
@@ -30,6 +30,7 @@ from sql_rewrite.choices import HiddenChoice, hidden_candidates
 from sql_rewrite.core_blocks import CoreBlocks
 from sql_rewrite.from_items import FromItems, alias_columns, mixed, renamed
 from sql_rewrite.joins import resolve_sources
+from sql_rewrite.levels import levels_of
 from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.lifting import SELECT_SLOTS
 from sql_rewrite.nested_rows import NestedRows
@@ -348,6 +349,9 @@ class _Lift:
         block = set_apart(node, self.text, partial(output_name, self.text), people=people)
         if block is None:
             return self._counted(node, scope)
+        levels = levels_of(node, self.text) if any(map(is_mode, aggregate_calls(node.expressions))) else None
+        if levels is not None:
+            self.warnings.append(levels.warning(self.text.position(node.args["group"])))
         self._made.append(block)
         return self._read(block, Scope(scope.ctes))
 

@@ -723,7 +723,7 @@ SELECT sex, MIN(DISTINCT age) FROM people GROUP BY sex
 SELECT sex, MAX(DISTINCT age) FROM people GROUP BY sex
 
 -- refused: unsupported_sql
-SELECT sex, MODE(education) FROM people GROUP BY ROLLUP (sex)
+SELECT sex, MODE(education) FROM people GROUP BY GROUPING SETS ((sex), (sex))
 
 -- refused: unsupported_function
 SELECT sex, FIRST(age) FROM people GROUP BY sex
@@ -753,7 +753,7 @@ SELECT sex, STRING_AGG(sex, ',') FROM people GROUP BY sex
 SELECT sex, GROUP_CONCAT(sex) FROM people GROUP BY sex
 
 -- refused: unsupported_sql
-SELECT sex, HISTOGRAM(age) FROM people GROUP BY ROLLUP (sex)
+SELECT sex, HISTOGRAM(age) FROM people GROUP BY GROUPING SETS ((sex), (), (sex))
 
 -- refused: parse_error
 SELECT COUNT(*) FROM people WHERE position('a', education) > 0

@@ -125,10 +125,26 @@ def test_modes_and_other_spellings(services: Services, mall: str) -> None:
         assert ask(services, best, "third", **many)["rows"] == [["c"]]
 
 
+def test_histograms_of_levels_add_up_and_modes_share_the_price(services: Services, mall: str) -> None:
+    """Shows each label of the total as the sum of that of the shops, noise included, and two choices beside them."""
+    del mall
+    sql = "SELECT shop, HISTOGRAM(hour, [9, 12]) AS h, MODE(hour) AS m FROM visits GROUP BY ROLLUP (shop)"
+    answer = ask(services, sql, "third", epsilon=Fraction(1, 2))
+    told = {row[0]: json.loads(row[1]) for row in answer["rows"]}
+    assert set(told) == {*"abcde", None}
+    assert told[None] == {label: sum(told[shop][label] for shop in "abcde") for label in told[None]}
+    assert any(told["a"].values())
+    assert {row[0]: row[2] for row in answer["rows"]}[None] in range(24)
+    assert "levels_apart" in {one["code"] for one in answer["warnings"]}
+    assert len(answer["provenance"]["releases"]) == 3
+    (charge,) = answer["accounting"]["charged"]
+    assert 0 < Fraction(charge["epsilon"]) <= Fraction(1, 2)
+
+
 @pytest.mark.parametrize(
     "sql",
     [
-        "SELECT shop, MODE(hour), COUNT(*) FROM visits GROUP BY ROLLUP (shop)",
+        "SELECT shop, MODE(hour), COUNT(*) FROM visits GROUP BY GROUPING SETS ((shop), (shop))",
         "SELECT MODE(DISTINCT hour) FROM visits",
         "SELECT MODE(hour), hour FROM visits",
         "SELECT MODE(person_id) FROM visits",

@@ -57,6 +57,18 @@ def refused(sql: str) -> Finding:
             "SELECT HISTOGRAM(ward), APPROX_TOP_K(ward, 3), MODE(ward) FROM visits",
             ["SELECT ward, COUNT(*) FROM visits WHERE ward IS NOT NULL GROUP BY ward"],
         ),
+        (
+            "SELECT sex, MODE(smoker), COUNT(*) FROM people GROUP BY ROLLUP (sex)",
+            [
+                "SELECT sex, MODE(smoker) FROM people GROUP BY sex",
+                "SELECT MODE(smoker) FROM people",
+                "SELECT sex, COUNT(*) FROM people GROUP BY sex",
+            ],
+        ),
+        (
+            "SELECT sex, HISTOGRAM(smoker) FROM people GROUP BY CUBE (sex)",
+            ["SELECT sex, smoker, COUNT(*) FROM people WHERE smoker IS NOT NULL GROUP BY sex, smoker"],
+        ),
         ("SELECT sex, MODE(sex) FROM people GROUP BY sex", ["SELECT sex, MODE(sex) FROM people GROUP BY sex"]),
     ],
 )
@@ -80,8 +92,9 @@ def test_names_of_columns_are_those_of_the_text() -> None:
         ("SELECT HISTOGRAM(age, 10) FROM people", "unsupported_sql"),
         ("SELECT HISTOGRAM(age, [smoker]) FROM people", "unsupported_sql"),
         (f"SELECT HISTOGRAM(age, {list(range(BINS_MAX + 1))}) FROM people", "too_large"),
-        ("SELECT HISTOGRAM(sex) FROM people GROUP BY ROLLUP (smoker)", "unsupported_sql"),
-        ("SELECT sex, MODE(smoker), COUNT(*) FROM people GROUP BY CUBE (sex)", "unsupported_sql"),
+        ("SELECT HISTOGRAM(sex) FROM people GROUP BY GROUPING SETS ((smoker), (smoker))", "unsupported_sql"),
+        ("SELECT MODE(smoker), COUNT(*) FROM people GROUP BY GROUPING SETS (())", "unsupported_sql"),
+        ("SELECT DISTINCT sex, MODE(smoker) FROM people GROUP BY CUBE (sex)", "unsupported_sql"),
         ("SELECT LENGTH(HISTOGRAM(sex)) FROM people", "unsupported_sql"),
         ("SELECT COUNT(*) FROM people HAVING HISTOGRAM(sex) = '{}'", "unsupported_sql"),
         (f"SELECT APPROX_TOP_K(sex, {TOP_MAX + 1}) FROM people", "unsupported_sql"),
@@ -132,6 +145,18 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clinic]:
             "SELECT coast, to_json(HISTOGRAM(sex)), MODE(education) FROM people JOIN states USING (state_code) "
             "GROUP BY coast ORDER BY coast",
         ),
+        (
+            "SELECT sex AS s, insured, HISTOGRAM(age // 10) AS h, GROUPING(insured, sex) AS g, MODE(smoker), COUNT(*) "
+            "FROM people GROUP BY CUBE (s, 2) HAVING COUNT(*) > 1 ORDER BY g, s, insured",
+            "SELECT sex AS s, insured, to_json(HISTOGRAM(age // 10)) AS h, GROUPING(insured, sex) AS g, MODE(smoker), "
+            "COUNT(*) FROM people GROUP BY CUBE (sex, insured) HAVING COUNT(*) > 1 ORDER BY g, s, insured",
+        ),
+        (
+            "SELECT education, MODE(smoker) FROM people GROUP BY ROLLUP (education) "
+            "ORDER BY GROUPING(education), education",
+            "SELECT education, MODE(smoker) FROM people GROUP BY ROLLUP (education) "
+            "ORDER BY GROUPING(education), education",
+        ),
     ],
 )
 def test_a_histogram_is_the_engines_own_as_json(people: Clinic, ours: str, theirs: str) -> None:
@@ -153,3 +178,12 @@ def test_labels_with_quotes_are_json(people: Clinic) -> None:
     key = """CASE WHEN smoker THEN 'a"b' ELSE 'c\\d' END"""
     ((text,),) = people.answer(f"SELECT HISTOGRAM({key}) FROM people", {}, gaussian=True)
     assert set(json.loads(text)) == {'a"b', "c\\d"}
+
+
+def test_levels_of_a_choice_say_that_they_share_the_price() -> None:
+    """Shows the warning once, and none for histograms, whose levels follow from one release."""
+    said = [one.code for one in lift("SELECT sex, MODE(smoker) FROM people GROUP BY ROLLUP (sex)", CLINIC).warnings]
+    assert said.count("levels_apart") == 1
+    plan = lift("SELECT sex, HISTOGRAM(smoker), COUNT(*) FROM people GROUP BY ROLLUP (sex)", CLINIC)
+    assert "levels_apart" not in [one.code for one in plan.warnings]
+    assert plan.cores[-1].levels
