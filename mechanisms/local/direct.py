@@ -22,6 +22,7 @@ class RandomisedResponse(SupportEncoder):
     """Of two values the randomised response of Warner 1965; of k values k-RR (Kairouz, Bonawitz and Ramage 2016)."""
 
     name: ClassVar[str] = "randomised_response"
+    use: ClassVar[str] = "two values, few values, or a large epsilon; a report is one number"
 
     @property
     def worst_ratio(self) -> Fraction:

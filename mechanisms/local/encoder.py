@@ -54,6 +54,7 @@ class LocalEncoder(ABC):
     """
 
     name: ClassVar[str]
+    use: ClassVar[str]
     size: int
     epsilon: Fraction
 

@@ -27,6 +27,7 @@ class HadamardResponse(LocalEncoder):
     """
 
     name: ClassVar[str] = "hadamard"
+    use: ClassVar[str] = "large domains; a report is one number"
     printed: bool = False
     order: int = field(init=False)
     """b: rows and columns of a block, a power of two."""

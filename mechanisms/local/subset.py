@@ -29,6 +29,7 @@ class SubsetSelection(SupportEncoder):
     """
 
     name: ClassVar[str] = "subset_selection"
+    use: ClassVar[str] = "small domains at a small epsilon; a report names several values"
 
     @property
     def worst_ratio(self) -> Fraction:

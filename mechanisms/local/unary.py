@@ -82,6 +82,7 @@ class Rappor(UnaryEncoder):
     """
 
     name: ClassVar[str] = "rappor"
+    use: ClassVar[str] = "a bit for each value, both kinds flipped equally often"
 
     @property
     def weight_ratio(self) -> Fraction:
@@ -108,6 +109,7 @@ class OptimisedUnary(UnaryEncoder):
     """
 
     name: ClassVar[str] = "optimised_unary"
+    use: ClassVar[str] = "a bit for each value, that of the answer a fair coin"
 
     @property
     def own(self) -> Fraction:

@@ -61,7 +61,8 @@ _EXAMPLE = {
     "encoding": "randomised_response",
     "epsilon": "1",
     "report_bits": 2,
-    "expected_standard_error": 0.03,
+    "variance_of_one_report": 1.453,
+    "expected_standard_error": 0.027,
     "tokens": 5000,
     "reports": 2000,
     "budget": "b_5f0c1d2e3a4b5f0c1d2e",
@@ -89,7 +90,8 @@ def _state(collector: StoredCollector) -> str:
 def _body(collector: StoredCollector) -> dict[str, object]:
     encoder = encoder_for(collector)
     address = f"/v1/collectors/{collector.id}"
-    spread = (encoder.mean_variance() / collector.reports) ** 0.5 if collector.reports else None
+    variance = encoder.mean_variance()
+    spread = (variance / collector.reports) ** 0.5 if collector.reports else None
     return {
         "id": collector.id,
         "question": collector.question,
@@ -99,6 +101,7 @@ def _body(collector: StoredCollector) -> dict[str, object]:
         "encoding": collector.encoding,
         "epsilon": decimal_text(collector.epsilon),
         "report_bits": encoder.report_bits,
+        "variance_of_one_report": variance,
         "expected_standard_error": spread,
         "tokens": collector.tokens,
         "reports": collector.reports,

@@ -15,6 +15,7 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from mechanisms.families import MEASUREMENTS
+from mechanisms.local.encodings import ENCODINGS
 from privacy.policy import Sharing
 from privacy.refusal import CODES
 from privacy.warning import WARNINGS
@@ -54,7 +55,8 @@ METRICS = Access(frozenset(OVERSEEING), open_setting="metrics_open")
     **describe(
         "getCapabilities",
         "Report what this server can do",
-        "The SQL it answers, mechanisms, every problem code with its meaning, limits, formats of results, versions.",
+        "The SQL it answers, mechanisms, encodings of local collection, every problem code with its meaning, limits, "
+        "formats of results, versions.",
         tag="Operation",
         answers={200: (CapabilitiesAnswer, None)},
     ),
@@ -69,6 +71,7 @@ async def get_capabilities(request: Request, caller: Annotated[Caller, Depends(r
             "api": "v1",
             "sql": dict(services.sql_matrix),
             "mechanisms": [{"name": kind.name, "loss": kind.loss, "use": kind.use} for kind in MEASUREMENTS.values()],
+            "local_encodings": [{"name": kind.name, "use": kind.use} for kind in ENCODINGS],
             "problems": [
                 {
                     "code": kind.code,

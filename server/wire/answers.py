@@ -499,6 +499,7 @@ class CapabilitiesAnswer(BaseModel):
     api: str
     sql: dict[str, object]
     mechanisms: list[dict[str, str]]
+    local_encodings: list[dict[str, str]] = Field(description="How reports of collectors can be randomised.")
     problems: list[dict[str, object]]
     warnings: list[dict[str, str]]
     limits: dict[str, object]

@@ -84,6 +84,9 @@ class CollectorAnswer(AnswerModel):
     encoding: str
     epsilon: str = Field(description="What one report costs its owner.")
     report_bits: int = Field(description="Bits of one report.")
+    variance_of_one_report: float = Field(
+        description="Variance of a share, times the number of reports: mean over values that are equally frequent."
+    )
     expected_standard_error: float | None = Field(
         description="Of the share of a value among the reports so far, by the law alone; null without reports."
     )
