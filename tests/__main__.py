@@ -75,9 +75,7 @@ def tool_command(tool: str) -> list[str]:
     """The command of a tool: its script in the environment, or the module of that name."""
     if tool == "python":
         return [sys.executable]
-    # A plain folder of packages has its scripts beside it, an environment beside its interpreter.
-    folders = [os.path.dirname(sys.executable), *(os.path.join(folder, "bin") for folder in sys.path)]
-    script = shutil.which(tool, path=os.pathsep.join(folders))
+    script = shutil.which(tool, path=os.path.dirname(sys.executable))
     if script is None:
         return [sys.executable, "-m", tool]
     # Scripts carry the interpreter of the moment they were written; running them by name of the interpreter

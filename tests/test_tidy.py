@@ -33,7 +33,7 @@ def tracked() -> list[Path]:
     if listed.returncode == 0:
         names = [name for name in listed.stdout.split("\0") if name]
         return sorted({CHECKOUT / name for name in names if (CHECKOUT / name).is_file()})
-    skipped = {".git", ".venv", ".venv-packages", ".noisegate", "__pycache__", "secrets", "data"}
+    skipped = {".git", ".venv", ".noisegate", "__pycache__", "secrets", "data"}
     found = []
     for folder, folders, names in os.walk(CHECKOUT):
         folders[:] = [name for name in folders if name not in skipped and not name.endswith("_cache")]

@@ -1,4 +1,4 @@
-"""Uniform integers and events of rational probability, exactly, from random bits."""
+"""Uniform integers and events of rational probability, exactly, out of random bits."""
 
 from __future__ import annotations
 

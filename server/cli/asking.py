@@ -11,15 +11,7 @@ from typing import Literal
 from urllib.parse import quote
 
 from privacy.bounds import BOUND_MAX
-from server.cli.answers import (
-    answer_table,
-    dataset_lines,
-    datasets_lines,
-    estimate_lines,
-    plan_lines,
-    price_lines,
-    warning_lines,
-)
+from server.cli import answers
 from server.cli.client import Remote
 from server.cli.failure import UsageError
 from server.cli.options import Here, amount, one_of, option
@@ -134,9 +126,9 @@ def query(
         print_json(answer)
         return
     if not csv:
-        say(f"{answer_table(answer)}\n", verbatim=True)
+        say(f"{answers.answer_table(answer)}\n", verbatim=True)
     # CSV has no room for these, and a file of counts that lack a third of their rows looks like any other.
-    for line in [*warning_lines(answer, error=csv), *price_lines(answer)]:
+    for line in [*answers.warning_lines(answer, error=csv), *answers.price_lines(answer)]:
         say(line, error=csv, verbatim=True)
 
 
@@ -154,14 +146,14 @@ def estimate(
     with remote.connect(here.place()) as client:
         body["dataset"] = body["dataset"] or client.only_dataset("Name one with --dataset NAME.")
         answer = client.estimate(body)
-    here.show(answer, plan_lines(answer) if plan else estimate_lines(answer), verbatim=True)
+    here.show(answer, answers.plan_lines(answer) if plan else answers.estimate_lines(answer), verbatim=True)
 
 
 def datasets(remote: Remote, here: Here) -> None:
     """List the datasets that you may ask."""
     with remote.connect(here.place()) as client:
         answer = client.get("/v1/datasets")
-    here.show(answer["datasets"], datasets_lines(answer), verbatim=True)
+    here.show(answer["datasets"], answers.datasets_lines(answer), verbatim=True)
 
 
 def describe(
@@ -176,7 +168,7 @@ def describe(
         body = client.get(path)
         if of is not None:
             body["tables"] = [client.get(f"{path}/tables/{quote(of, safe='')}")]
-    here.show(body if of is None else body["tables"][0], dataset_lines(body), verbatim=True)
+    here.show(body if of is None else body["tables"][0], answers.dataset_lines(body), verbatim=True)
 
 
 def _named(name: str) -> str:
