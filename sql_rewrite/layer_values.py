@@ -5,6 +5,7 @@ They are nodes as the values of scalars.py are, and say as little of an engine.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
 
@@ -32,6 +33,7 @@ __all__ = [
     "OnlyOne",
     "PlaceCounts",
     "PlaceSums",
+    "Ranked",
     "Steps",
     "Sum",
 ]
@@ -135,6 +137,19 @@ class EndOf(Scalar):
 
     which: ExtremeName
     value: Scalar
+
+
+@node
+class Ranked(Scalar):
+    """The value of a group at a part of its values in their order, NULL apart; NULL for a group of nothing else.
+
+    `continuous`: a double between two of them, as the part lies between their places. `discrete`: the first whose place
+    is not before it. `deviation`: the median of the distances, as doubles, from the median; infinite beyond doubles.
+    """
+
+    which: Literal["continuous", "discrete", "deviation"]
+    value: Scalar
+    part: Decimal
 
 
 @node

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import assert_never
 
 from privacy.policy import ColumnType
@@ -18,13 +19,14 @@ from sql_rewrite.layer_values import (
     NumberOf,
     OfPair,
     OneZero,
+    Ranked,
     Sum,
 )
 from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_expression import lower as lower_expression
 from sql_rewrite.plan import UnitFunction, UnitValue
 from sql_rewrite.relations import Output
-from sql_rewrite.scalars import Case, Cast, EngineType, Holds, Named, Scalar, TotalDivision, Whole, engine_type
+from sql_rewrite.scalars import Case, Cast, EngineType, Finite, Holds, Named, Scalar, TotalDivision, Whole, engine_type
 
 __all__ = ["lowered_value", "row_columns"]
 
@@ -86,12 +88,24 @@ def lowered_value(value: UnitValue, *, wide: bool, over: Callable[[Scalar], Scal
             return over(AnyTrue(row))
         case UnitFunction.ALL_TRUE:
             return over(AllTrue(row))
+        case UnitFunction.QUANTILE:
+            return Finite(over(Ranked("continuous", row, _part(value))))
+        case UnitFunction.QUANTILE_DISCRETE:
+            return over(Ranked("discrete", row, _part(value)))
+        case UnitFunction.DEVIATION:
+            return Finite(over(Ranked("deviation", row, Decimal("0.5"))))
         case UnitFunction.AT_LEAST:
             return OfPair(over(EndOf("least", row)))
         case UnitFunction.AT_GREATEST:
             return OfPair(over(EndOf("greatest", row)))
         case _:
             assert_never(value.function)
+
+
+def _part(value: UnitValue) -> Decimal:
+    """The part of the values, which has few digits: it was written so, or is one minus such a number."""
+    assert value.fraction is not None
+    return Decimal(value.fraction.numerator) / Decimal(value.fraction.denominator)
 
 
 def _number(value: UnitValue, total: Scalar) -> Scalar:

@@ -32,6 +32,7 @@ from sql_rewrite.stage_tables import StageTable
 from sql_rewrite.syntax import consume
 from sql_rewrite.unit_facts import names_unit
 from sql_rewrite.unit_groups import Scalar, UnitBlock
+from sql_rewrite.unit_modes import with_modes
 from sql_rewrite.unit_windows import windowed
 from sql_rewrite.window_blocks import window_block
 
@@ -111,6 +112,10 @@ class NestedRows:
         # What windows compute is a source of its own, in which tables have names of their own.
         own = windowed(node)
         grouped = None if own else self.by_unit(node, scope)
+        written = None if grouped is None else with_modes(node, self._lift.text)
+        if written is not None:
+            self._kept.append(written)
+            return self.rows(written, scope, first)
         if grouped is not None:
             rows = grouped.rows(f"r{first}")
             self._lift.warnings.extend(grouped.warnings)

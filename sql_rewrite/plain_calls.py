@@ -3,6 +3,7 @@
     FROM a SEMI JOIN b USING (k)              FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k)
     FROM a ANTI JOIN b ON a.k = b.k           FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE a.k = b.k)
     SELECT ENTROPY(k) FROM t                  the entropy of the numbers of SELECT k, COUNT(*) FROM t GROUP BY k
+    SELECT MAD(x) FROM t WHERE p              SELECT MEDIAN(ABS(x - (SELECT MEDIAN(x) FROM t WHERE p))) FROM t WHERE p
     REPEAT(x, n)                              REPEAT(x, NULLIF(LEAST(n, 1001), 1001)), so that no text gets too long
     FORMAT('{:.1f}', x)                       FORMAT('{:.1f}', TRY_CAST(x AS DOUBLE))
 
@@ -26,7 +27,7 @@ __all__ = ["REPEATED_MAX", "spell_calls"]
 REPEATED_MAX = 1_000
 """How often REPEAT writes a text at most; more often, it is NULL."""
 
-_SPELLED = re.compile(r"\b(semi|anti|entropy|repeat|format)\b", re.IGNORECASE)
+_SPELLED = re.compile(r"\b(semi|anti|entropy|repeat|format|mad)\b", re.IGNORECASE)
 
 
 def spell_calls(tree: exp.Expr, text: Text) -> list[Finding]:
@@ -44,10 +45,30 @@ def spell_calls(tree: exp.Expr, text: Text) -> list[Finding]:
             _format(node)
         elif isinstance(node, exp.Select):
             _half_join(node)
+            _deviations(node)
             position = text.position(node.expressions[0]) if node.expressions else None
             if _entropy(node):
                 found.append(_of_noisy_counts(position))
     return found
+
+
+def _deviations(node: exp.Select) -> None:
+    """The median distance from the median, of all rows of a block: the median is released first, as a stage."""
+    if node.args.get("from_") is None or node.args.get("group") is not None:
+        return
+    for call in [one for value in node.expressions for one in value.find_all(exp.Anonymous)]:
+        if str(call.this).lower() != "mad" or len(call.expressions) != 1 or call.find_ancestor(exp.Select) is not node:
+            continue
+        value = call.expressions[0]
+        if isinstance(call.parent, exp.Window | exp.Filter) or value.find(exp.AggFunc, exp.Query) is not None:
+            continue
+        first = exp.Select(expressions=[exp.Median(this=value.copy())], from_=node.args["from_"].copy())
+        for slot in ("joins", "where"):
+            if node.args.get(slot):
+                kept = node.args[slot]
+                first.set(slot, [one.copy() for one in kept] if isinstance(kept, list) else kept.copy())
+        distance = exp.Abs(this=exp.Sub(this=exp.Paren(this=value.copy()), expression=exp.Subquery(this=first)))
+        call.replace(placed_like(exp.Median(this=distance), call))
 
 
 def _of_noisy_counts(position: Position | None) -> Finding:

@@ -93,7 +93,7 @@ _LATER: dict[type, Mapping[str, object]] = {
     Constants: {"stored": False},
     Join: {"on_unit": False, "also": (), "most": 1, "tried": 1},
     Source: {"groups": None, "only": None, "union": None, "constants": None, "windows": None},
-    UnitValue: {"by": None},
+    UnitValue: {"by": None, "fraction": None},
     Statistic: {"norm": None, "distinct": False, "second": None, "second_degree": 0, "tree": None, "drawn": None},
 }
 """Fields that were added later, with the value that older plans have: with that value they do not count."""

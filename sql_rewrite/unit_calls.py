@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
+from privacy.aggregate import AggregateFunction
 from privacy.policy import ColumnType
 from privacy.refusal import Refused
 from sql_rewrite.aggregate_calls import AggregateReader
@@ -15,6 +16,7 @@ from sql_rewrite.functions import cast
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.narrowed_values import Narrowing
 from sql_rewrite.plan import UnitFunction, UnitValue
+from sql_rewrite.quantile_calls import QuantileReader
 from sql_rewrite.refuse import refuse
 from sql_rewrite.syntax import consume
 from sql_rewrite.text import Text
@@ -41,11 +43,14 @@ _BY: Mapping[type[exp.Expr], UnitFunction] = {
     exp.ArgMax: UnitFunction.AT_GREATEST,
 }
 
+_QUANTILES = (exp.Median, exp.PercentileCont, exp.PercentileDisc, exp.Quantile)
+_NUMBERS = (ColumnType.INTEGER, ColumnType.NUMBER)
+_MOMENTS = (*_NUMBERS, ColumnType.DATE, ColumnType.TIMESTAMP)
+
 _OF_ROWS = (exp.AnyValue, exp.First, exp.Last)
 
 _OTHER: Mapping[type[exp.Expr], str] = {
-    exp.Mode: "use the least or the greatest value, or that beside the greatest of another column, with ARG_MAX",
-    exp.Median: "use the average, the least or the greatest value",
+    exp.Mode: "write it in a nested query of its own, without FILTER or HAVING, beside the keys alone",
     exp.Stddev: "use the greatest value less the least one for the spread",
     exp.Variance: "use the greatest value less the least one for the spread",
 }
@@ -58,7 +63,10 @@ _KINDS: Mapping[UnitFunction, tuple[tuple[ColumnType, ...], str]] = {
     UnitFunction.ALL_TRUE: ((ColumnType.BOOLEAN,), "true or false"),
 }
 
-_KNOWN = "COUNT, SUM, AVG, MIN, MAX, COUNT(DISTINCT x), BOOL_OR, BOOL_AND, ARG_MAX, ARG_MIN, ANY_VALUE and FIRST"
+_KNOWN = (
+    "COUNT, SUM, AVG, MIN, MAX, COUNT(DISTINCT x), MEDIAN, QUANTILE, MAD, BOOL_OR, BOOL_AND, ARG_MAX, ARG_MIN, "
+    "ANY_VALUE and FIRST"
+)
 
 
 def written(text: Text, call: exp.Expr, function: enum.Enum) -> str:
@@ -74,6 +82,7 @@ class UnitCalls:
         self._text = text
         self._plain = lifter
         self._reader = reader
+        self._quantiles = QuantileReader(text, lifter)
 
     def value(self, call: exp.Expr, rows: int, given: Sequence[Expression] = ()) -> UnitValue:
         """What a call, with its FILTER, computes of at most so many rows that satisfy conditions. Errors: Refused."""
@@ -89,6 +98,9 @@ class UnitCalls:
         pair = self._pair(node)
         if pair is not None:
             return made(pair[0], pair[1], condition, pair[2])
+        ranked = self._ranked(node, condition)
+        if ranked is not None:
+            return ranked
         function, argument, counted = self._function(node)
         if counted is not None:
             condition = counted if condition is None else self._plain.make(node, "and", condition, counted)
@@ -145,6 +157,32 @@ class UnitCalls:
                 position=text.position(node),
             )
         return function, argument, None
+
+    def _ranked(self, node: exp.Expr, condition: Expression | None) -> UnitValue | None:
+        """A median, a quantile or a median distance from the median; None for any other call. Errors: Refused."""
+        text = self._text
+        called = node.this if isinstance(node, exp.WithinGroup) else node
+        if isinstance(node, exp.Anonymous) and str(node.this).lower() == "mad" and len(node.expressions) == 1:
+            consume(node, "this", "expressions", text=text, what="MAD")
+            operand, fraction, function = node.expressions[0], None, UnitFunction.DEVIATION
+        elif isinstance(called, _QUANTILES):
+            asked, operand, fraction = self._quantiles.read(node)
+            discrete = asked is AggregateFunction.QUANTILE_DISCRETE
+            function = UnitFunction.QUANTILE_DISCRETE if discrete else UnitFunction.QUANTILE
+        else:
+            return None
+        argument = self._plain.lift(operand)
+        kinds = _MOMENTS if function is UnitFunction.QUANTILE_DISCRETE else _NUMBERS
+        if argument.type not in kinds:
+            dated, place = argument.type in _MOMENTS, text.position(operand)
+            raise refuse(
+                "unsupported_type",
+                f"{text.spelled(node) or 'a quantile'} is refused",
+                f"Its argument is of type {argument.type.value}, not a number.",
+                *((f"QUANTILE_DISC({place.text if place else 'x'}, 0.5)",) if dated else ()),
+                position=text.position(node),
+            )
+        return made(function, argument, condition, fraction=fraction)
 
     def _pair(self, node: exp.Expr) -> tuple[UnitFunction, Expression, Expression] | None:
         """The function, the value and what it is chosen by; None for a call of one value. Errors: Refused."""

@@ -230,7 +230,7 @@ class UnitBlock(NestedBlock):
                 return renamed(key, name, shown, nullable=nullable)
         called = node.this if isinstance(node, exp.Filter) else node
         called = called.this if isinstance(called, exp.IgnoreNulls) else called
-        if isinstance(called, exp.AggFunc) and not isinstance(called, exp.Anonymous):
+        if isinstance(called, exp.AggFunc | exp.WithinGroup) or _is_mad(called):
             return self._value(node)
         return None
 
@@ -255,6 +255,10 @@ class UnitBlock(NestedBlock):
             f"add it to GROUP BY, or write MIN({node.name[:63]})",
             position=self._text.position(node),
         )
+
+
+def _is_mad(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and str(node.this).lower() == "mad"
 
 
 def described(groups: UnitGroups, shown: Mapping[str, str], dataset: Dataset) -> Table:

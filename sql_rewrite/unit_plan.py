@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from fractions import Fraction
 
 from privacy.statistic import Encoding
 from sql_rewrite.expressions import Expression
 
 __all__ = [
+    "RANKED",
     "Placement",
     "UnitFunction",
     "UnitPlace",
@@ -35,6 +37,16 @@ class UnitFunction(enum.Enum):
     """Of the rows with the least `by`, the least value."""
     AT_GREATEST = "at_greatest"
     """Of the rows with the greatest `by`, the greatest value."""
+    QUANTILE = "quantile"
+    """The value with a `fraction` of the values below it, between two of them where it lies so."""
+    QUANTILE_DISCRETE = "quantile_discrete"
+    """The least value that a `fraction` of the values does not exceed."""
+    DEVIATION = "deviation"
+    """The median of the distances from the median."""
+
+
+RANKED = (UnitFunction.QUANTILE, UnitFunction.QUANTILE_DISCRETE, UnitFunction.DEVIATION)
+"""Functions of the values in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +62,7 @@ class UnitValue:
     filter: Expression | None
     encoding: Encoding | None = None
     by: Expression | None = None
+    fraction: Fraction | None = None
 
     @property
     def read(self) -> tuple[Expression, ...]:

@@ -3,6 +3,9 @@
 Counts, least and greatest values and truth values are functions of the set of values and of how often each is there.
 So is the value at the least or greatest other one: of pairs of both, the least or greatest by the other one first and
 by the value itself where that is equal.
+Quantiles and the median of distances from the median are functions of the values in their order, in which equal values
+are one, and of the number of values: p is a decimal constant, and of two values between which p lies the weights follow
+from the number alone. A number beyond all doubles, as a distance may be, is NULL.
 Sums are of integers in 128 bits: of numbers with a fraction whole steps are summed, and the sum becomes a number once.
 Two zeros of a number are one. So each value is a function of the multiset of the group's rows, which is the unit's own.
 
@@ -65,6 +68,7 @@ def made(
     argument: Expression | None,
     condition: Expression | None,
     by: Expression | None = None,
+    fraction: Fraction | None = None,
 ) -> UnitValue:
     """The value, with its argument clipped where it is summed, and the steps of numbers."""
     encoding = None
@@ -76,7 +80,9 @@ def made(
     form: tuple[object, ...] = (function.value, form_of(argument), form_of(condition))
     if by is not None:
         form = (*form, form_of(by))
-    return UnitValue(content_name("a", form), function, argument, condition, encoding, by)
+    if fraction is not None:
+        form = (*form, str(fraction))
+    return UnitValue(content_name("a", form), function, argument, condition, encoding, by, fraction)
 
 
 def _steps(argument: Expression) -> Encoding:
@@ -133,6 +139,18 @@ def facts_of(value: UnitValue, *, rows: int, bound: int, shown: str) -> ColumnRe
         case UnitFunction.LEAST | UnitFunction.GREATEST | UnitFunction.AT_LEAST | UnitFunction.AT_GREATEST:
             assert argument is not None
             return renamed(argument, value.name, shown, nullable=nullable)
+        case UnitFunction.QUANTILE:
+            assert argument is not None
+            return _column(value.name, NUMBER, shown, nullable=nullable, declared=_bounds(argument))
+        case UnitFunction.QUANTILE_DISCRETE:
+            assert argument is not None
+            return renamed(argument, value.name, shown, nullable=nullable)
+        case UnitFunction.DEVIATION:
+            assert argument is not None
+            held = _bounds(argument)
+            width = None if held is None or held.lower is None or held.upper is None else held.upper - held.lower
+            declared = None if width is None else Interval(Fraction(0), width)
+            return _column(value.name, NUMBER, shown, nullable=True, declared=declared)
         case UnitFunction.ANY_TRUE | UnitFunction.ALL_TRUE:
             return _column(value.name, BOOLEAN, shown, nullable=nullable)
         case _:

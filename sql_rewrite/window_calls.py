@@ -19,6 +19,7 @@ from sql_rewrite.refuse import refuse
 from sql_rewrite.syntax import consume, whole_number
 from sql_rewrite.text import Text
 from sql_rewrite.unit_calls import UnitCalls
+from sql_rewrite.unit_plan import RANKED
 
 __all__ = ["Spec", "WindowReader", "frame_of", "includes_row", "row_number"]
 
@@ -135,7 +136,7 @@ class WindowReader:
                 raise self._unknown(inner)
             value = self._calls.value(call, rows)
             assert value.function is not UnitFunction.DISTINCT
-            if value.by is not None:
+            if value.by is not None or value.function in RANKED:
                 raise self._unknown(inner)
             return value
         return self._place(function, call)

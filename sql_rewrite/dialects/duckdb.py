@@ -35,6 +35,7 @@ from sql_rewrite.layer_values import (
     OnlyOne,
     PlaceCounts,
     PlaceSums,
+    Ranked,
     Steps,
     Sum,
 )
@@ -158,6 +159,15 @@ class DuckDB(DuckDBScalars):
     @writes(EndOf)
     def _end_of(self, node: EndOf) -> str:
         return f"{'MIN' if node.which == 'least' else 'MAX'}({self.write(node.value)})"
+
+    @writes(Ranked)
+    def _ranked(self, node: Ranked) -> str:
+        """Whole numbers as doubles, as the engine itself interpolates them; the part as a decimal, which is exact."""
+        value = self.write(node.value)
+        if node.which == "discrete":
+            return f"quantile_disc({value}, {node.part:f})"
+        double = f"CAST({value} AS DOUBLE)"
+        return f"mad({double})" if node.which == "deviation" else f"quantile_cont({double}, {node.part:f})"
 
     @writes(Beside)
     def _beside(self, node: Beside) -> str:

@@ -64,6 +64,14 @@ def value_of(value: UnitValue, rows: Sequence[Row]) -> Any:
             return min(found)
         case UnitFunction.GREATEST:
             return max(found)
+        case UnitFunction.QUANTILE | UnitFunction.DEVIATION:
+            middle = _between(found, float(value.fraction or 0.5))
+            if value.function is UnitFunction.DEVIATION:
+                middle = _between([abs(x - middle) for x in map(float, found)], 0.5)
+            return middle if math.isfinite(middle) else None
+        case UnitFunction.QUANTILE_DISCRETE:
+            assert value.fraction is not None
+            return sorted(found)[max(1, math.ceil(len(found) * value.fraction)) - 1]
         case UnitFunction.ANY_TRUE:
             return any(found)
         case UnitFunction.ALL_TRUE:
@@ -71,6 +79,14 @@ def value_of(value: UnitValue, rows: Sequence[Row]) -> Any:
         case _:
             total = _sum(value, found)
             return total / float(len(found)) if value.function is UnitFunction.AVERAGE else total
+
+
+def _between(found: Sequence[Any], part: float) -> float:
+    """The value at a part of the values in their order, between two of them."""
+    place, ordered = (len(found) - 1) * part, sorted(map(float, found))
+    low, high = ordered[math.floor(place)], ordered[math.ceil(place)]
+    weight = place - math.floor(place)
+    return low if low == high else low * (1 - weight) + high * weight
 
 
 def _sum(value: UnitValue, found: Sequence[Any]) -> int | float:

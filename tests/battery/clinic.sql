@@ -717,3 +717,42 @@ SELECT COUNT(DISTINCT patient_id) FROM patients UNPIVOT (v FOR n IN (age, income
 
 -- answered
 PIVOT patients ON smoker IN (true, false), sex IN ('female') USING COUNT(*) GROUP BY region
+
+-- answered
+SELECT AVG(m) FROM (SELECT patient_id, MEDIAN(cost) AS m FROM visits GROUP BY patient_id)
+
+-- answered
+SELECT AVG(m) FROM (SELECT patient_id, QUANTILE_CONT(cost, 0.25) AS m FROM visits GROUP BY patient_id)
+
+-- answered
+SELECT AVG(m) FROM (SELECT patient_id, QUANTILE_DISC(cost, 0.75) AS m FROM visits GROUP BY patient_id)
+
+-- answered
+SELECT AVG(m) FROM (SELECT patient_id, MAD(length_of_stay_days) AS m FROM visits GROUP BY patient_id)
+
+-- answered
+SELECT AVG(m) FROM (SELECT patient_id, MEDIAN(length_of_stay_days) AS m FROM visits GROUP BY patient_id) WHERE m > 3
+
+-- answered
+SELECT AVG(m) FROM (SELECT patient_id, PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY cost) AS m FROM visits GROUP BY patient_id)
+
+-- answered
+SELECT COUNT(*) FROM (SELECT patient_id, QUANTILE_DISC(visit_date, 0.5) AS m FROM visits GROUP BY patient_id) WHERE m >= DATE '2024-01-01'
+
+-- answered
+SELECT COUNT(*) FROM patients p WHERE p.income < (SELECT MEDIAN(v.cost) * 10 FROM visits v WHERE v.patient_id = p.patient_id)
+
+-- answered
+SELECT AVG(m) FROM (SELECT patient_id, MAD(cost) AS m, QUANTILE(length_of_stay_days, 0.9) AS q FROM visits GROUP BY patient_id HAVING MEDIAN(cost) > 5000) WHERE q > 20
+
+-- answered
+SELECT AVG(m) FROM (SELECT patient_id, PERCENTILE_CONT(0.25) WITHIN GROUP (ORDER BY cost DESC) AS m FROM visits GROUP BY patient_id)
+
+-- answered
+SELECT COUNT(*) FROM (SELECT patient_id AS p, hospital_id % 3, MODE() WITHIN GROUP (ORDER BY department) AS m FROM visits GROUP BY ALL) WHERE m IS NOT NULL
+
+-- other: of values that a patient has equally often DuckDB takes any, and here it is the least
+SELECT m, COUNT(*) FROM (SELECT patient_id, MODE(department) AS m FROM visits GROUP BY patient_id) GROUP BY m
+
+-- other: of values that a patient has equally often DuckDB takes any, and here it is the least
+SELECT AVG(m) FROM (SELECT patient_id, YEAR(visit_date) AS y, MODE(length_of_stay_days // 30) AS m FROM visits WHERE cost > 100 GROUP BY 1, 2) WHERE y = 2024

@@ -261,3 +261,15 @@ PIVOT patients ON sex IN ('female', 'male') USING COUNT(*)
 
 -- refused: unsupported_sql
 PIVOT patients ON sex USING COUNT(*) GROUP BY region
+
+-- refused: unsupported_function
+SELECT department, MAD(cost) FROM visits GROUP BY department
+
+-- refused: unsupported_type
+SELECT AVG(m) FROM (SELECT patient_id, MEDIAN(visit_date) AS m FROM visits GROUP BY patient_id)
+
+-- refused: unsupported_function
+SELECT m, COUNT(*) FROM (SELECT patient_id, MODE(department) AS m, COUNT(*) AS n FROM visits GROUP BY patient_id) GROUP BY m
+
+-- refused: unsupported_function
+SELECT AVG(s) FROM (SELECT MEDIAN(cost) OVER (PARTITION BY patient_id) AS s FROM visits)

@@ -173,7 +173,7 @@ SELECT kind FROM readings GROUP BY kind ORDER BY COUNT(*) DESC, kind LIMIT 1
 -- answered
 SELECT SEM(value) FROM readings
 
--- not yet: unsupported_function
+-- answered
 SELECT MAD(value) FROM readings
 
 -- answered

@@ -85,7 +85,8 @@ def outlines() -> str:
         dialect.write(_Lowering(core).tree()) for listed in cores().values() for core in listed.values()
     ]
     latest = "SELECT COUNT(x) FROM (SELECT person_id, ARG_MAX(cost, day) AS x FROM visits GROUP BY person_id) AS t"
-    for text in ("SELECT MEDIAN(age) FROM people", "SELECT MEDIAN(cost), COUNT(*) FROM visits", latest):
+    middle = "SELECT COUNT(x) FROM (SELECT person_id, MEDIAN(cost) AS x FROM visits GROUP BY person_id) AS t"
+    for text in ("SELECT MEDIAN(age) FROM people", "SELECT MEDIAN(cost), COUNT(*) FROM visits", latest, middle):
         (ranked,) = bound(lift(text, CLINIC))
         trees.append(dialect.write(_Lowering(ranked).tree()))
     normed = [core for listed in cores().values() for core in listed.values() if core.norms]

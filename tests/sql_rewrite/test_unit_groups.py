@@ -170,7 +170,7 @@ def test_membership_adds_no_rows_and_is_there_once() -> None:
         ),
         ("SELECT AVG(n) FROM (SELECT person_id, ward, COUNT(*) AS n FROM visits GROUP BY 1) AS t", "unsupported_sql"),
         (
-            "SELECT AVG(n) FROM (SELECT person_id, MEDIAN(cost) AS n FROM visits GROUP BY 1) AS t",
+            "SELECT AVG(n) FROM (SELECT person_id, VARIANCE(cost) AS n FROM visits GROUP BY 1) AS t",
             "unsupported_function",
         ),
         (

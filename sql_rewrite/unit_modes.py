@@ -1,0 +1,93 @@
+"""MODE within a unit, written out: the value that is there most often, of rows that are counted value by value.
+
+    SELECT patient_id, MODE(ward) AS m FROM visits GROUP BY patient_id
+    SELECT key_0 AS patient_id, ARG_MIN(mode_value, mode_rank) AS m
+    FROM (SELECT patient_id AS key_0, ward AS mode_value, 0 - COUNT(ward) AS mode_rank FROM visits
+          GROUP BY patient_id, ward)
+    GROUP BY key_0
+
+Claim. It is the mode of each group, NULL where all of its values are. Proof: the inner groups are those of the outer
+ones, parted by value, with the number of its rows; ARG_MIN leaves NULL out and takes a value with the greatest number.
+Of several it takes the least, where DuckDB takes any: so it is a function of the multiset of the unit's rows.
+Both blocks group by the unit, and what unit_groups.py proves of such blocks holds for them.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from sql_rewrite.aggregate_calls import aggregate_calls, is_mode
+from sql_rewrite.shell import output_name
+from sql_rewrite.syntax import placed_like, populated, select_place, unbracketed
+from sql_rewrite.text import Text
+
+__all__ = ["with_modes"]
+
+_SLOTS = {"expressions", "from_", "joins", "where", "group"}
+_VALUE, _RANK = "mode_value", "mode_rank"
+
+
+def with_modes(node: exp.Select, text: Text) -> exp.Select | None:
+    """A block that groups by the unit, without MODE; None where it has none, or something else beside keys and it."""
+    calls = aggregate_calls(node.expressions)
+    if not calls or not all(map(is_mode, calls)) or populated(node) - _SLOTS:
+        return None
+    values = [_operand(call) for call in calls]
+    keys = _keys(node)
+    if None in values or any(value != values[0] for value in values) or keys is None:
+        return None
+    value = values[0]
+    assert value is not None
+    shown: list[exp.Expr] = []
+    for projection in node.expressions:
+        name = projection.alias if isinstance(projection, exp.Alias) else output_name(text, projection)
+        meant = projection.unalias()
+        if is_mode(meant):
+            found: exp.Expr = exp.ArgMin(this=exp.column(_VALUE), expression=exp.column(_RANK))
+        elif meant in keys:
+            found = exp.column(f"key_{keys.index(meant)}")
+        else:
+            return None
+        shown.append(placed_like(exp.alias_(found, name, quoted=True), projection))
+    listed = [exp.alias_(key.copy(), f"key_{place}") for place, key in enumerate(keys)]
+    counted = exp.Sub(this=exp.Literal.number(0), expression=exp.Count(this=value.copy(), big_int=True))
+    inner = node.copy()
+    inner.set("expressions", [*listed, exp.alias_(value.copy(), _VALUE), exp.alias_(counted, _RANK)])
+    inner.set("group", exp.Group(expressions=[*(key.copy() for key in keys), value.copy()]))
+    nested = exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier("modes")))
+    by = [exp.column(f"key_{place}") for place in range(len(keys))]
+    written = exp.Select(expressions=shown, from_=exp.From(this=nested), group=exp.Group(expressions=by))
+    placed_like(written, node)
+    return written
+
+
+def _operand(call: exp.Expr) -> exp.Expr | None:
+    """What MODE(x), or MODE() WITHIN GROUP (ORDER BY x), is of; None with a FILTER or another order."""
+    if isinstance(call, exp.WithinGroup):
+        order = call.expression
+        terms = order.expressions if isinstance(order, exp.Order) and not populated(order) - {"expressions"} else []
+        plain = len(terms) == 1 and isinstance(terms[0], exp.Ordered) and not terms[0].args.get("desc")
+        return terms[0].this if plain and call.this.this is None else None
+    found = call.this if isinstance(call, exp.Mode) and not populated(call) - {"this"} else None
+    return None if isinstance(found, exp.Distinct | exp.Order) else found
+
+
+def _keys(node: exp.Select) -> list[exp.Expr] | None:
+    """The keys of GROUP BY, places and aliases replaced; None where they are levels."""
+    group = node.args["group"]
+    if populated(group) - {"expressions", "all"}:
+        return None
+    values = [projection.unalias() for projection in node.expressions]
+    aliases = {one.alias.lower(): one.this for one in node.expressions if isinstance(one, exp.Alias)}
+    found = [value for value in values if not aggregate_calls([value])] if group.args.get("all") else []
+    for item in (part for whole in group.expressions for part in unbracketed(whole)):
+        place = select_place(item)
+        if place is not None:
+            if not 0 <= place < len(values):
+                return None
+            found.append(values[place])
+        elif isinstance(item, exp.Column) and not item.table and item.name.lower() in aliases:
+            found.append(aliases[item.name.lower()])
+        else:
+            found.append(item)
+    return list(dict.fromkeys(found))

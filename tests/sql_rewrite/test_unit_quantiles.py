@@ -1,0 +1,89 @@
+"""MEDIAN, quantiles, MAD and MODE within a unit, MAD of rows: what is known of them, their identity, refusals."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from privacy.policy import ColumnType
+from privacy.refusal import Refused
+from sql_rewrite.bound import bound
+from sql_rewrite.expressions import Interval
+from sql_rewrite.lift import lift
+from sql_rewrite.plan_key import core_key
+from tests.sql_rewrite.datasets import CLINIC
+from tests.sql_rewrite.test_unit_groups import column
+
+
+def keys(text: str) -> list[str]:
+    """The identities of what a text releases."""
+    return [core_key(one, CLINIC) for one in bound(lift(text, CLINIC))]
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "low", "high"),
+    [
+        ("MEDIAN(cost)", ColumnType.NUMBER, 0, 5_000),
+        ("QUANTILE_CONT(LEAST(cost, 100), 0.3)", ColumnType.NUMBER, 0, 100),
+        ("QUANTILE_DISC(cost, 0.3)", ColumnType.NUMBER, 0, 5_000),
+        ("MAD(GREATEST(cost, 1000))", ColumnType.NUMBER, 0, 4_000),
+    ],
+)
+def test_what_is_known_of_them(call: str, kind: ColumnType, low: int, high: int) -> None:
+    """Shows types and bounds: values lie between the argument's, and distances are no longer than its range."""
+    found = column(call)
+    assert found.type is kind
+    assert found.declared == Interval(Fraction(low), Fraction(high))
+    assert found.nullable
+
+
+def test_a_date_is_the_one_in_the_middle() -> None:
+    """Shows that a discrete quantile keeps its type, and that what lies between two dates is refused with it."""
+    assert column("QUANTILE_DISC(day, 0.5)").type is ColumnType.DATE
+    with pytest.raises(Refused) as refused:
+        column("MEDIAN(day)")
+    assert refused.value.findings[0].instead == ("QUANTILE_DISC(day, 0.5)",)
+
+
+def test_one_quantile_in_several_spellings_is_one_question() -> None:
+    """Shows it, and that another part of the rows is another one."""
+    text = "SELECT SUM(GREATEST(0, LEAST(9, m))) FROM (SELECT person_id, {} AS m FROM visits GROUP BY person_id) AS t"
+    calls = ("MEDIAN(cost)", "QUANTILE_CONT(cost, 0.5)", "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY cost)")
+    assert len({tuple(keys(text.format(call))) for call in calls}) == 1
+    others = ("MEDIAN(cost)", "QUANTILE_CONT(cost, 0.4)", "QUANTILE_DISC(cost, 0.5)", "MAD(cost)", "MIN(cost)")
+    assert len({tuple(keys(text.format(call))) for call in others}) == len(others)
+
+
+def test_a_mode_is_the_value_of_the_greatest_group() -> None:
+    """Shows that it is the block that it is written out as."""
+    mode = "SELECT m, COUNT(*) FROM (SELECT person_id, MODE(ward) AS m FROM visits GROUP BY person_id) AS t GROUP BY m"
+    inner = "SELECT person_id AS p, ward AS w, 0 - COUNT(ward) AS n FROM visits GROUP BY person_id, ward"
+    written = f"SELECT m, COUNT(*) FROM (SELECT p, ARG_MIN(w, n) AS m FROM ({inner}) AS i GROUP BY p) AS t GROUP BY m"
+    assert keys(mode) == keys(written)
+
+
+def test_a_median_distance_of_rows_is_two_stages() -> None:
+    """Shows that it is the median of distances from the released median."""
+    mad = "SELECT MAD(age) FROM people WHERE sex = 'male'"
+    stages = (
+        "SELECT MEDIAN(ABS(age - (SELECT MEDIAN(age) FROM people WHERE sex = 'male'))) FROM people WHERE sex = 'male'"
+    )
+    assert keys(mad) == keys(stages)
+    assert len(keys(mad)) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT sex, MAD(age) FROM people GROUP BY sex",
+        "SELECT AVG(m) FROM (SELECT person_id, MODE(ward) AS m, COUNT(*) FROM visits GROUP BY person_id) AS t",
+        "SELECT AVG(n) FROM (SELECT person_id, STDDEV(cost) AS n FROM visits GROUP BY person_id) AS t",
+        "SELECT AVG(n) FROM (SELECT MEDIAN(cost) OVER (PARTITION BY person_id) AS n FROM visits) AS t",
+    ],
+)
+def test_others_are_refused(text: str) -> None:
+    """Shows distances of groups, MODE beside other aggregates, and what depends on the order of a sum."""
+    with pytest.raises(Refused) as refused:
+        lift(text, CLINIC)
+    assert refused.value.findings[0].code == "unsupported_function"
