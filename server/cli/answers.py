@@ -233,7 +233,8 @@ def _size_lines(expected: Sequence[Json]) -> Iterator[str]:
         many = f"{rows['least']:,} to {rows['greatest']:,} rows each (median {rows['median']:,})"
         words = f"{rows['greatest']:,} rows" if item["groups"] == 1 else many
         empty = f", and {item['perhaps_empty']:,} of {item['groups']:,} may be empty" if item["perhaps_empty"] else ""
-        yield f"By the profile of the data its groups have {words}{empty}."
+        if_so = f", if {printable(item['assumed'])}" if item.get("assumed") else ""
+        yield f"By the profile of the data its groups have {words}{empty}{if_so}."
         for text, parts in item["relative"].items():
             ends = f"{_digits(100 * parts['greatest'], 2)} % to {_digits(100 * parts['least'], 2)} %"
             yield f"  ± of {printable(text)} is {ends if item['groups'] > 1 else ends.split(' to ')[0]} of that."

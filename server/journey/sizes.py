@@ -102,8 +102,11 @@ class Sizes:
         found = []
         for core in prepared.cores:
             sizes = _profiled_sizes(core, profile, AggregateFunction.ROWS)
+            assumed = sizes is None
+            sizes = _sizes_of_parents(core, profile) if sizes is None else sizes
             if sizes:
-                found.append(_expected_body(core, sizes, _widths(core, prepared, quote, question)))
+                widths = _widths(core, prepared, quote, question)
+                found.append(_expected_body(core, sizes, widths, assumed=assumed))
         return found
 
     def stored_width(self, prepared: Prepared, question: Question) -> Fraction | None:
@@ -238,6 +241,37 @@ def _profiled_sizes(core: BoundedCore, profile: Profile, of: AggregateFunction) 
     return [sizes.get(_told(cell[0]), Size(0.0, 0.0)) for cell in cells]
 
 
+def _sizes_of_parents(core: BoundedCore, profile: Profile) -> list[Size] | None:
+    """The rows of each group, where the key is of the people that the rows belong to: expected, and not promised.
+
+    The profile says how many units each key has, and how many rows the table; that the units of a group have as many
+    rows as others is assumed.
+    """
+    if len(core.core.sources) != 2 or core.core.where is not None or len(core.core.keys) != 1:
+        return None
+    (_, key), (child, parent) = core.core.keys[0], core.core.sources
+    cells, join = core.described.keys.domain, parent.join
+    if cells is None or not isinstance(key, ColumnRef) or key.relation != parent.relation or join is None:
+        return None
+    whole = child.stored and parent.stored and child.only is None and parent.only is None
+    if not whole or not parent.table.one_row or not child.table.protected or join.also:
+        return None
+    tables = {one["name"].lower(): one for one in profile["tables"]}
+    rows, of = tables.get(child.table.name.lower()), tables.get(parent.table.name.lower())
+    if rows is None or of is None or rows["rows"] is None:
+        return None
+    column = next((one for one in of["columns"] if one["name"].lower() == key.name.lower()), None)
+    if column is None or column["keys"] is None:
+        return None
+    units = {_told(one["key"]): one["units"] for one in column["keys"]}
+    every = sum(max(one["value"], 0.0) for one in units.values())
+    if every <= 0:
+        return None
+    each = rows["rows"]["value"] / every
+    known = [units.get(_told(cell[0])) for cell in cells]
+    return [Size(0.0, 0.0) if one is None else Size(max(one["value"], 0.0) * each, one["low"]) for one in known]
+
+
 def _told(key: object) -> str:
     """A key as profiles say it."""
     return repr(key.isoformat()) if hasattr(key, "isoformat") else repr(key)
@@ -246,12 +280,12 @@ def _told(key: object) -> str:
 def _widths(core: BoundedCore, prepared: Prepared, quote: Quote, question: Question) -> dict[str, float]:
     """The half widths that a fresh release of the core would have, by the text of its counts."""
     cells = prepared.at_once()
-    if quote.priced is None or cells is None or core.norms:
-        # The width of a question that chooses its norm is that of the norm.
+    if quote.priced is None or cells is None:
         return {}
     source = core.core.sources[0]
     seen = foresee(prepared, quote.priced, quote.histograms)
     if core.described.name in seen.open:
+        # The width of a question that chooses its norm is that of the norm, which a stored histogram says.
         return {}
     widths = seen.priced.calibration.predicted_half_widths(core.described.name, question.confidence, cells=cells)
     return {
@@ -263,7 +297,9 @@ def _widths(core: BoundedCore, prepared: Prepared, quote: Quote, question: Quest
     }
 
 
-def _expected_body(core: BoundedCore, sizes: Sequence[Size], widths: Mapping[str, float]) -> dict[str, object]:
+def _expected_body(
+    core: BoundedCore, sizes: Sequence[Size], widths: Mapping[str, float], *, assumed: bool
+) -> dict[str, object]:
     ordered = sorted(size.value for size in sizes if size.low > 0)
     picked = {"least": ordered[0], "median": ordered[len(ordered) // 2], "greatest": ordered[-1]} if ordered else {}
     return {
@@ -271,6 +307,7 @@ def _expected_body(core: BoundedCore, sizes: Sequence[Size], widths: Mapping[str
         "groups": len(sizes),
         "perhaps_empty": len(sizes) - len(ordered),
         "rows": {name: round(value) for name, value in picked.items()} or None,
+        "assumed": "the people of each group have as many rows as others" if assumed else None,
         "relative": {
             text: {name: float(f"{width / value:.4g}") for name, value in picked.items()}
             for text, width in widths.items()

@@ -249,7 +249,8 @@ class EstimateAnswer(BaseModel):
     expected: list[dict[str, object]] = Field(
         default_factory=list,
         description="Of counts whose groups the dataset's profile knows: rows of the least, median and greatest group "
-        "that is surely not empty, and the half widths of counts as parts of these.",
+        "that is surely not empty, and the half widths of counts as parts of these; `assumed` says what is assumed "
+        "where the groups are those of a table that the rows refer to.",
     )
     plan: ReportAnswer | None = Field(
         default=None, description='The report of the plan, where `detail` of the request is "plan"; absent otherwise.'

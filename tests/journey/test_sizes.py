@@ -161,8 +161,31 @@ def test_an_open_norm_has_no_relative_error(profiled: Services) -> None:
     (found,) = profiled.journey.estimate(chosen)["expected"]
     assert found["rows"]["least"] > 6_000
     assert found["relative"] == {}
+    who = _analyst(profiled)
+    automatic = AskedContribution(automatic=True)
+    answer_to(profiled, question(by_all, who, epsilon="0.5", contribution=automatic))
+    again = question(by_all, who, epsilon="0.6", contribution=automatic)
+    (known,) = profiled.journey.estimate(again)["expected"]
+    assert 0 < known["relative"]["COUNT(*)"]["least"] < 1
     (counted,) = profiled.journey.estimate(question(by_all, _analyst(profiled), epsilon="0.5"))["expected"]
     assert counted["relative"]["COUNT(*)"]["least"] > 0
+
+
+@pytest.mark.slow
+def test_an_estimate_says_sizes_by_what_rows_refer_to(profiled: Services) -> None:
+    """Shows the rows that are expected of groups by a column of the people, with what is assumed; and no promise."""
+    by_sex = "SELECT p.sex, COUNT(*) AS n FROM visits v JOIN people p USING (person_id) GROUP BY 1"
+    asked = question(by_sex, _analyst(profiled), epsilon="0.5", accept_noise=True)
+    (found,) = profiled.journey.estimate(asked)["expected"]
+    (whole,) = profiled.journey.estimate(
+        question("SELECT COUNT(*) AS n FROM visits", _analyst(profiled), epsilon="0.5")
+    )["expected"]
+    assert whole["assumed"] is None
+    assert found["assumed"] == "the people of each group have as many rows as others"
+    both = found["rows"]["least"] + found["rows"]["greatest"]
+    assert both == pytest.approx(whole["rows"]["least"], rel=0.05)
+    with pytest.raises(Refused):
+        profiled.journey.admit(_asked(by_sex, _analyst(profiled), "0.1"))
 
 
 OLDER = "SELECT sex, COUNT(*) AS n FROM people WHERE sex IS NOT NULL AND age > (SELECT AVG(age) FROM people) GROUP BY 1"
