@@ -1,11 +1,11 @@
 // Randomise one answer before it leaves the browser: the client of Noisegate's local collectors. No dependencies.
 //
-//     const report = NoisegateLocal.encode(law, value);
+//     const report = NoisegateLocal.encodeOnce(localStorage, collector, law, value);
 //
 // `law` is the object of that name in GET /v1/collectors/{collector}, `value` the place of the answer in the domain,
 // counted from 0; the report is an array of whole numbers. Show NoisegateLocal.epsilonOf(law) before anything is sent.
-// Encode an answer once, keep the report, and send the same report again where a reply was lost: every fresh report of
-// one answer costs epsilon again. The same draws as clients/local_encoder.py, byte for byte (tests/vectors).
+// `encodeOnce` keeps the report, so that the same one is sent again where a reply was lost or the page is loaded anew:
+// every fresh report (`encode(law, value)`) of one answer costs epsilon again. The same draws as clients/local_encoder.py, byte for byte (tests/vectors).
 
 (function (root, make) {
   "use strict";
@@ -77,6 +77,19 @@
     }
     const draws = drawsFrom(randomBytes || systemBytes);
     return ENCODERS[found.encoding](BigInt(found.size), found.ratio, BigInt(value), draws).map(Number);
+  }
+
+  // The report that was kept under this name (a collector's identifier) in a storage such as localStorage, or a fresh one
+  // that is kept before it is returned. A page that is loaded again sends the same report, whatever is answered then.
+  function encodeOnce(storage, name, law, value, randomBytes) {
+    const key = "noisegate-report-" + name;
+    const kept = storage.getItem(key);
+    if (kept !== null) {
+      return JSON.parse(kept);
+    }
+    const report = encode(law, value, randomBytes);
+    storage.setItem(key, JSON.stringify(report));
+    return report;
   }
 
   function ceilDivide(number, divisor) {
@@ -166,5 +179,5 @@
     rappor: rappor,
   };
 
-  return { encode: encode, epsilonOf: epsilonOf };
+  return { encode: encode, encodeOnce: encodeOnce, epsilonOf: epsilonOf };
 });

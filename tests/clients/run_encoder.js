@@ -29,7 +29,15 @@ function refuses(one) {
   return false;
 }
 
+const kept = new Map();
+const storage = { getItem: (key) => (kept.has(key) ? kept.get(key) : null), setItem: (key, text) => kept.set(key, text) };
+const wide = { encoding: "rappor", size: 64, ratio: "8589934592" };
+const once = [1, 1, 2].map((value) => client.encodeOnce(storage, "c_1", wide, value));
+const other = client.encodeOnce(storage, "c_2", wide, 1);
+
 console.log(JSON.stringify({
+  once: once,
+  other: other,
   reports: input.cases.map((one) => client.encode(one.law, one.value, source(one.bytes))),
   epsilons: input.cases.map((one) => client.epsilonOf(one.law)),
   refused: input.refused.map(refuses),

@@ -110,6 +110,8 @@ def test_javascript_draws_the_shared_vectors() -> None:
     assert found["reports"] == [one["report"] for one in VECTORS["vectors"]]
     assert found["refused"] == [True] * len(list(refused()))
     assert found["epsilons"] == pytest.approx([CLIENT.epsilon_of(one["law"]) for one in VECTORS["vectors"]])
+    # The report is kept: the same again, whatever is answered later; another question has its own (equal: 2^-50).
+    assert found["once"][0] == found["once"][1] == found["once"][2] != found["other"]
     # Without a source of its own, it takes the browser's.
     assert all(0 <= number < 8 for number in found["system"])
 
