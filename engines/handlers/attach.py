@@ -15,6 +15,7 @@ import duckdb
 from engines.described import BuildRequest, SourceFile
 from engines.frames import Frame
 from engines.handler import Answer
+from engines.handlers.classes import ClassesRequest, sizes_of, spreads_of
 from engines.handlers.connection import KINDS, identifier, literal, lock_down, one_number, one_row, settings
 from engines.handlers.layout import PLAIN_TYPES
 from engines.handlers.propose import declared_constraints, inspect_table
@@ -91,12 +92,21 @@ class AttachHandler:
                 case "inspect":
                     tables = self._inspect(read_record(SourceFile, header["source"]))
                     return {"tables": [write_record(table) for table in tables]}, ()
+                case "class_sizes":
+                    return {"sizes": [list(pair) for pair in sizes_of(self._classes(header), self._settings)]}, ()
+                case "spreads":
+                    found_spreads = spreads_of(self._classes(header), self._settings)
+                    return {"spreads": [write_record(spread) for spread in found_spreads]}, ()
                 case "public_table":
                     return self._public_table(header)
                 case _:
                     return self._public(header)
         except Refused as refused:
             return {"findings": [write_record(finding) for finding in refused.findings]}, ()
+
+    @staticmethod
+    def _classes(header: Mapping[str, object]) -> ClassesRequest:
+        return read_record(ClassesRequest, header)
 
     # --------------------------------------------------------------------------------------------- connections
 
