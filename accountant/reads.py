@@ -157,6 +157,14 @@ class Reads:
         with self._read() as connection:
             return [read_entry(row) for row in connection.execute(chosen)]
 
+    def restores(self, account: str) -> int:
+        """How often an older copy of the ledger was put back and acknowledged, as a root account has it."""
+        told = entries.c.details.contains('"action":"acknowledge_restore"', autoescape=True)
+        kind = entries.c.kind == EntryKind.ADJUST.value
+        chosen = select(func.count()).where(entries.c.account == account, kind, told)
+        with self._read() as connection:
+            return int(connection.execute(chosen).scalar_one())
+
     def earlier(self, principal: str, idempotency_key: str, body_hash: str) -> Reserved | None:
         """What a principal's idempotency key stands for already, None when it is new. Writes nothing.
 

@@ -1,15 +1,17 @@
 """The one place where true sums meet noise.
 
-Every release calls `gateway.perturb` by that name at the moment of the call, so that a test can put a recorder in its
-place (measurement with its declared sensitivity, exact matrix) and fix the bits. Nothing that can be configured does.
+Every release calls `gateway.perturb`, and every comparison with a threshold `gateway.compare`, by that name at the
+moment of the call, so that a test can put a recorder in its place (measurement with its declared sensitivity, exact
+matrix) and fix the bits. Nothing that can be configured does.
 """
 
 from __future__ import annotations
 
 from mechanisms.measurement import Integers, Measurement, Perturbed
 from mechanisms.randomness import BitSource
+from mechanisms.sparse_vector import Hit, SparseRun
 
-__all__ = ["perturb"]
+__all__ = ["compare", "perturb"]
 
 
 def perturb(measurement: Measurement, exact_matrix: Integers, bits: BitSource) -> Perturbed:
@@ -22,3 +24,12 @@ def perturb(measurement: Measurement, exact_matrix: Integers, bits: BitSource) -
     assert exact_matrix.ndim == 2
     assert exact_matrix.shape[1] == measurement.statistic.summed
     return measurement.perturb(exact_matrix, bits)
+
+
+def compare(run: SparseRun, distances: Integers, bits: BitSource) -> tuple[Hit, ...]:
+    """The hits of a run among true distances from its threshold, in integer units.
+
+    Ensures: run once per comparison. Errors: ValueError when no hit is left.
+    """
+    assert distances.ndim == 1
+    return run.ask(distances, bits)

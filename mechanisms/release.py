@@ -30,7 +30,7 @@ from privacy.release import ColumnKind, MechanismNote, ReleasedColumn
 from privacy.statistic import CoreStatistics, Statistic
 from privacy.values import Cell
 
-__all__ = ["ROWS_MAX", "release"]
+__all__ = ["ROWS_MAX", "release", "single_sum"]
 
 ROWS_MAX = 2**40
 """Rows of a table for which the plan's bounds hold; see moments.md."""
@@ -86,6 +86,19 @@ def release(
         sums=told,
         family=calibration.family,
     )
+
+
+def single_sum(core: CoreStatistics, exact: Exact) -> int:
+    """The true sum of a core without groups whose one statistic has one coordinate: for a comparison, not for release.
+
+    Errors: ExecutionFailed for sums that the plan rules out.
+    """
+    (statistic,) = core.statistics
+    assert core.keys.domain == ((),)
+    assert statistic.coordinates == 1
+    keys, sums = _revealed(core, exact)
+    order, shown = _public_order(keys, core.keys.domain)
+    return int(_placed(sums[statistic.name], order, len(shown))[0, 0])
 
 
 def _chosen(

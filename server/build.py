@@ -23,6 +23,8 @@ from server.catalogue import ServedDatasets
 from server.jobs import JobPool
 from server.journey.pace import Pace
 from server.matrix import sql_matrix
+from server.monitors.monitors import Monitors
+from server.monitors.sealing import Seal
 from server.services import Check, Services
 from server.settings import Settings
 from server.shutdown import Pause
@@ -100,6 +102,15 @@ def build_services(settings: Settings) -> Services:
         bits = SystemBits()
         journey = Journey(ledger=ledger, private=private, shell=shell, served=catalogue, bits=bits, pace=pace)
         profiles = Profiles(ledger=ledger, served=catalogue, private=private, twins=shell, bits=bits, pace=pace)
+        monitors = Monitors(
+            ledger=ledger,
+            registry=registry,
+            journey=journey,
+            served=catalogue,
+            private=private,
+            bits=bits,
+            seal=Seal(settings.keys_secret()),
+        )
         # Beside the start, which it would lengthen; until it is done, ticks are those of a slow machine.
         threading.Thread(target=private.measure, name="noisegate-probe", daemon=True).start()
         jobs = JobPool(threads=settings.query_threads, queue=settings.query_queue)
@@ -118,6 +129,7 @@ def build_services(settings: Settings) -> Services:
             registrar=catalogue,
             jobs=jobs,
             profiles=profiles,
+            monitors=monitors,
             checks=(
                 Check("ledger", ledger.check_writable),
                 # Anybody may ask: neither check may take a worker or wait for one, which would reveal running times.

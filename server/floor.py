@@ -70,9 +70,13 @@ class Floor:
         """Whether each of these runs takes as much as it must."""
         return all(self._missing(Sums.of(loss)) <= 1 for loss in _of_runs(cores, by_core))
 
-    def missing(self, loss: Loss) -> float:
-        """By which factor the price of a run must grow in the worst of the branches, at most 1 when it is enough."""
-        return self._missing(Sums.of(loss))
+    def missing(self, loss: Loss, *, runs: int = 1) -> float:
+        """By which factor a price of so many runs must grow in the worst of the branches, at most 1 when it is enough.
+
+        Of a session every evaluation is a run: the session takes as much as all of them must.
+        """
+        many = Floor(self.epsilon, pure=self.pure * runs, mu_squared=self.mu_squared * runs, rho=self.rho * runs)
+        return many._missing(Sums.of(loss))
 
     def _missing(self, sums: Sums) -> float:
         """By which factor the price must grow in the worst of the branches, at most 1 when it is enough."""

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from server.auth import access_of
-from server.wire import answers, collectors, requests
+from server.wire import answers, collectors, monitor_answers, monitor_requests, requests
 from server.wire.requests import RequestModel
 
 __all__ = ["cached_document", "document_text", "openapi_document", "request_models"]
@@ -30,7 +30,7 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
     _, schemas = models_json_schema(
         [
             *((model, "validation") for model in request_models()),
-            *((model, "serialization") for model in _models_of(answers)),
+            *((model, "serialization") for module in (answers, monitor_answers) for model in _models_of(module)),
             *((model, "serialization") for model in _models_of(collectors) if not issubclass(model, RequestModel)),
         ],
         ref_template="#/components/schemas/{model}",
@@ -73,7 +73,8 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
 
 def request_models() -> list[type[BaseModel]]:
     """The models of request bodies."""
-    return [*_models_of(requests), *(one for one in _models_of(collectors) if issubclass(one, RequestModel))]
+    of_collectors = (one for one in _models_of(collectors) if issubclass(one, RequestModel))
+    return [*_models_of(requests), *_models_of(monitor_requests), *of_collectors]
 
 
 def _models_of(module: ModuleType) -> list[type[BaseModel]]:

@@ -15,6 +15,7 @@ from privacy.refusal import Finding
 from server.jobs import JobPool
 from server.question import Question
 from server.settings import Settings
+from server.store.monitors import MonitorRow
 from server.store.registry import Registry
 from server.store.versions import EITHER
 
@@ -22,9 +23,20 @@ if TYPE_CHECKING:
     # Commands read this module, and few of them need the mathematics that a query is made of.
     from server.administration.profiles import ProfileDataset
     from server.journey.query import Admitted, ToRun
+    from server.monitors.terms import Evaluated, EvaluateMonitor, OpenMonitor
     from server.profile_types import Profile
 
-__all__ = ["Catalogue", "Check", "DatasetRefused", "JourneySteps", "OtherName", "ProfileSteps", "Registrar", "Services"]
+__all__ = [
+    "Catalogue",
+    "Check",
+    "DatasetRefused",
+    "JourneySteps",
+    "MonitorSteps",
+    "OtherName",
+    "ProfileSteps",
+    "Registrar",
+    "Services",
+]
 
 
 class JourneySteps(Protocol):
@@ -67,6 +79,19 @@ class ProfileSteps(Protocol):
 
     def make(self, request: ProfileDataset, *, actor: str) -> Profile:
         """Makes one. Raises ActRefused."""
+
+
+class MonitorSteps(Protocol):
+    """Monitors (server/monitors/monitors.py). Synchronous; called on threads."""
+
+    def open(self, request: OpenMonitor) -> MonitorRow:
+        """Charges a session and stores it. Raises Refused, Problem, LedgerError."""
+
+    def evaluate(self, row: MonitorRow, request: EvaluateMonitor) -> Evaluated:
+        """Compares the data with the threshold, at a visible moment. Raises Refused, Problem, ExecutionFailed."""
+
+    def question_of(self, row: MonitorRow) -> tuple[str, str] | None:
+        """Text and threshold of a monitor, for its owner; None where its state cannot be read."""
 
 
 class DatasetRefused(Exception):
@@ -129,6 +154,7 @@ class Services:
     registrar: Registrar
     jobs: JobPool
     profiles: ProfileSteps
+    monitors: MonitorSteps
     checks: tuple[Check, ...] = ()
     sql_matrix: Mapping[str, object] = field(default_factory=dict)
     incidents: Incidents = field(default_factory=Incidents)

@@ -117,6 +117,11 @@ BROAD_ALLOWED = {
         1,
         "after the start of the engine there is one outcome, raised as ProfileFailed below",
     ),
+    "server/monitors/monitors.py": (
+        2,
+        "after the start of the engine there is one outcome, raised as ExecutionFailed below; an opening that fails "
+        "after its charge is ended in the ledger, and raised again",
+    ),
     "server/app.py": (1, "the edge of the process: one constant body"),
     "server/fair.py": (1, "a thread that works for others: whatever the work raises is raised to whom it belongs"),
     "server/routes/operations.py": (1, "readiness: a check that fails in any way is not ready"),

@@ -73,7 +73,7 @@ class Admission:
 
     def quote(self, question: Question) -> tuple[Prepared, Quote]:
         """Steps 2 to 4, for an estimate. Touches no private row, spends nothing. Errors: Refused."""
-        dataset, path = self._paying(question)
+        dataset, path = self.paying(question)
         question, prepared, known = self._choices.prepared(question, dataset, path)
         prepared = self._choices.counted(question, prepared, path)
         if not known:
@@ -108,7 +108,7 @@ class Admission:
 
     def _admitted(self, question: Question, query_id: str, started: float) -> Admitted:
         """Steps 2 to 5 of a question that is not retried, on the accounts as they are now. Errors: PriceMoved."""
-        dataset, path = self._paying(question)
+        dataset, path = self.paying(question)
         question, prepared, known = self._choices.prepared(question, dataset, path)
         prepared = self._choices.counted(question, prepared, path)
         if not known:
@@ -341,7 +341,7 @@ class Admission:
                 headers={"Retry-After": str(seconds)},
             )
 
-    def _paying(self, question: Question) -> tuple[Dataset, tuple[Account, ...]]:
+    def paying(self, question: Question) -> tuple[Dataset, tuple[Account, ...]]:
         """The dataset and the path of accounts that pays; a stranger learns nothing, not even that it exists."""
         dataset = self._served.get(question.dataset)
         # Read in either case: the time of the refusal must not reveal whether the dataset exists.

@@ -1,4 +1,4 @@
-"""Questions: estimates, queries and their states. Only POST /v1/queries spends."""
+"""Questions: estimates, queries and their states. Of these only POST /v1/queries spends."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from server.body import canonical_hash
 from server.errors import Problem, problem_of_execution, problem_of_ledger
 from server.formats import JSON, RESULT_HEADERS, Format, answer_table
 from server.once import idempotency_key
-from server.published import PROFILE
+from server.published import MONITOR, PROFILE
 from server.question import Question
 from server.roles import ASKING, READING
 from server.routes.common import (
@@ -209,7 +209,7 @@ async def create_estimate(request: Request, caller: Annotated[Caller, Depends(ro
     ),
 )
 async def create_query(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:
-    """POST /v1/queries: the only operation that spends."""
+    """POST /v1/queries: the only operation on queries that spends."""
     deadline = time.monotonic()
     services = services_of(request)
     # A format that cannot be sent is refused before anything is read or charged.
@@ -364,6 +364,13 @@ async def get_query(
     """GET /v1/queries/{query_id}."""
     sent_as = await asked_format(request)
     if record.state is QueryStatus.SETTLED and record.answer is not None:
+        if MONITOR in record.description and sent_as is not JSON:
+            raise Problem(
+                "not_acceptable",
+                what="what a monitor charged is sent as JSON only",
+                why="It is no table: it names the monitor, which has its outcomes.",
+                instead=("Read the monitor: GET /v1/monitors/{monitor_id}",),
+            )
         if PROFILE in record.description and sent_as is not JSON:
             raise Problem(
                 "not_acceptable",

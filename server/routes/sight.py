@@ -25,6 +25,7 @@ from server.roles import OVERSEEING
 from server.routes.common import identifier, in_thread, not_found
 from server.services import Services
 from server.store.collectors import StoredCollector
+from server.store.monitors import MonitorRow
 
 __all__ = [
     "SIGHTS",
@@ -36,6 +37,7 @@ __all__ = [
     "visible_account",
     "visible_collector",
     "visible_dataset",
+    "visible_monitor",
     "visible_query",
     "visible_release",
 ]
@@ -109,6 +111,15 @@ async def seen_query(services: Services, caller: Caller, query_id: str) -> Query
     return record
 
 
+async def visible_monitor(request: Request, monitor_id: str) -> MonitorRow:
+    """The monitor, if it is the caller's or the caller oversees. Errors: Problem not_found for both reasons."""
+    services, caller = services_of(request), caller_of(request)
+    row = await in_thread(lambda: services.registry.monitor(identifier(monitor_id, "monitor")))
+    if row is None or not (caller.oversees or row.principal == caller.name):
+        raise not_found("monitor")
+    return row
+
+
 @dataclass(frozen=True, slots=True)
 class SeenRelease:
     """A stored release that the caller may read."""
@@ -151,6 +162,7 @@ SIGHTS: Mapping[str, Callable[..., object]] = MappingProxyType(
         "budget_id": visible_account,
         "collector_id": visible_collector,
         "query_id": visible_query,
+        "monitor_id": visible_monitor,
         "release_id": visible_release,
     }
 )

@@ -8,6 +8,7 @@ from sqlalchemy import inspect, select, text
 
 from server.store import replies
 from server.store.collectors import Collections
+from server.store.monitors import MonitorRows
 from server.store.people import People
 from server.store.tables import registry_events
 from server.store.transactions import iso
@@ -16,7 +17,7 @@ from server.store.versions import Versions
 __all__ = ["Registry"]
 
 
-class Registry(People, Versions, Collections):
+class Registry(People, Versions, Collections, MonitorRows):
     """The registry on SQLite or PostgreSQL. Thread-safe; every method is one transaction.
 
     The schema must have been migrated.

@@ -26,6 +26,8 @@ __all__ = [
     "collectors",
     "dataset_versions",
     "metadata",
+    "monitor_evaluations",
+    "monitors",
     "principals",
     "registry_events",
     "replies",
@@ -89,6 +91,35 @@ replies = Table(
     Column("created", String(32), nullable=False),
 )
 """Answers to administrators under an Idempotency-Key, without secrets; no status while the act is under way."""
+
+monitors = Table(
+    "monitors",
+    metadata,
+    Column("id", String(80), primary_key=True),
+    Column("principal", String(64), nullable=False),
+    Column("dataset", String(64), nullable=False),
+    Column("account", String(80), nullable=False),
+    Column("created", String(32), nullable=False),
+    Column("terms", Text, nullable=False),
+    Column("sealed", LargeBinary, nullable=False),
+    Column("left", Integer, nullable=False),
+    Column("revision", Integer, nullable=False),
+    CheckConstraint('"left" >= 0', name="left_not_negative"),
+    Index("ix_monitors_principal", "principal", "created", "id"),
+)
+"""Monitors: what they are for is encrypted with the noise of their threshold (server/monitors/sealing.py)."""
+
+monitor_evaluations = Table(
+    "monitor_evaluations",
+    metadata,
+    Column("monitor", String(80), ForeignKey("monitors.id"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("version", String(200), nullable=False),
+    Column("at", String(32), nullable=False),
+    Column("outcome", String(16)),
+    Column("detail", Text),
+    CheckConstraint("outcome IN ('passed', 'not_passed', 'failed')", name="outcome_known"),
+)
 
 registry_events = Table(
     "registry_events",

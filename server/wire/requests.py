@@ -65,7 +65,7 @@ class RequestModel(BaseModel):
         return {name: part for name, part in value.items() if part is not None or name not in optional}
 
 
-def _amount(
+def read_amount(
     name: str, *, maximum: Fraction, unit: Fraction, zero_allowed: bool = False
 ) -> Callable[[object], Fraction]:
     """A validator for an exact amount. JSON numbers are refused: 0.1 as a binary number is not one tenth."""
@@ -93,7 +93,7 @@ def _confidence(value: object) -> Fraction:
     return parsed
 
 
-def _decimal_schema(description: str, example: str) -> WithJsonSchema:
+def decimal_schema(description: str, example: str) -> WithJsonSchema:
     return WithJsonSchema(
         {
             "type": "string",
@@ -106,18 +106,18 @@ def _decimal_schema(description: str, example: str) -> WithJsonSchema:
 
 Epsilon = Annotated[
     Fraction,
-    PlainValidator(_amount("epsilon", maximum=EPSILON_MAX, unit=PICO)),
-    _decimal_schema("Exact decimal text above 0, whole multiples of 10^-12, at most 10^6.", "0.5"),
+    PlainValidator(read_amount("epsilon", maximum=EPSILON_MAX, unit=PICO)),
+    decimal_schema("Exact decimal text above 0, whole multiples of 10^-12, at most 10^6.", "0.5"),
 ]
 Delta = Annotated[
     Fraction,
-    PlainValidator(_amount("delta", maximum=DELTA_MAX, unit=ATTO, zero_allowed=True)),
-    _decimal_schema("Exact decimal text from 0 to 0.01, whole multiples of 10^-18.", "0.000001"),
+    PlainValidator(read_amount("delta", maximum=DELTA_MAX, unit=ATTO, zero_allowed=True)),
+    decimal_schema("Exact decimal text from 0 to 0.01, whole multiples of 10^-18.", "0.000001"),
 ]
 HalfWidth = Annotated[
     Fraction,
-    PlainValidator(_amount("half_width", maximum=HALF_WIDTH_MAX, unit=PICO)),
-    _decimal_schema("Half the width of the widest confidence interval, in the unit of the column.", "25"),
+    PlainValidator(read_amount("half_width", maximum=HALF_WIDTH_MAX, unit=PICO)),
+    decimal_schema("Half the width of the widest confidence interval, in the unit of the column.", "25"),
 ]
 Confidence = Annotated[
     Fraction,
@@ -132,8 +132,8 @@ Confidence = Annotated[
 ]
 Relative = Annotated[
     Fraction,
-    PlainValidator(_amount("relative", maximum=Fraction(1), unit=PICO)),
-    _decimal_schema(
+    PlainValidator(read_amount("relative", maximum=Fraction(1), unit=PICO)),
+    decimal_schema(
         "Half the width of the widest confidence interval as a part of the smallest number of the answer, where the "
         "dataset's profile or a stored release of the caller says how large that is.",
         "0.05",

@@ -17,13 +17,19 @@ from accountant.states import QueryStatus
 from mechanisms.families import NoiseFamily
 from privacy.release import ColumnKind
 from server.derived.cells import IntervalMethod
+from server.monitors.terms import Direction
 from server.roles import Role
 
 __all__ = [
     "ColumnKindWord",
+    "DirectionWord",
+    "EvaluationOutcome",
+    "EvaluationWord",
     "FilterWord",
     "IntervalWord",
     "KindWord",
+    "MonitorState",
+    "MonitorWord",
     "NoiseWord",
     "Outcome",
     "OutcomeWord",
@@ -53,6 +59,22 @@ class Outcome(StrEnum):
     """What a check of readiness found."""
 
     OK = "ok"
+    FAILED = "failed"
+
+
+class MonitorState(StrEnum):
+    """Whether a monitor may be evaluated."""
+
+    OPEN = "open"
+    OVER = "over"
+
+
+class EvaluationOutcome(StrEnum):
+    """What an evaluation of a monitor said."""
+
+    RUNNING = "running"
+    PASSED = "passed"
+    NOT_PASSED = "not_passed"
     FAILED = "failed"
 
 
@@ -89,3 +111,6 @@ StateWord = Annotated[State, _OneOf(State)]
 ColumnKindWord = Annotated[ColumnKind, _OneOf(ColumnKind)]
 OutcomeWord = Annotated[Outcome, _OneOf(Outcome)]
 IntervalWord = Annotated[IntervalMethod, _OneOf(IntervalMethod)]
+DirectionWord = Annotated[Direction, _OneOf(Direction)]
+MonitorWord = Annotated[MonitorState, _OneOf(MonitorState)]
+EvaluationWord = Annotated[EvaluationOutcome, _OneOf(EvaluationOutcome)]

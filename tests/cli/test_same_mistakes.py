@@ -103,6 +103,7 @@ def _open(home: Path, *, rooted: bool) -> Iterator[Doors]:
         registrar=catalogue,
         jobs=jobs,
         profiles=Profiles(ledger, catalogue, Mock(), Mock(), SystemBits(), Pace()),
+        monitors=Mock(),
     )
     with asyncio.Runner() as runner:
         doors = Doors(home, Api(create_app(settings, services=services), runner, {"admin": key}), ledger, registry, {})

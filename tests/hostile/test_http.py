@@ -42,7 +42,7 @@ from sql_rewrite.lift_clock import started
 from tests.hostile import duck
 from tests.hostile.corpus import Entry, answered, large, refused
 from tests.hostile.good import GOOD
-from tests.server.fakes import FakeProfiles, FakeRegistrar
+from tests.server.fakes import FakeMonitors, FakeProfiles, FakeRegistrar
 from tests.sql_rewrite.datasets import CLINIC
 from tests.thinned import thinned
 
@@ -185,6 +185,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         registrar=FakeRegistrar(catalogue),  # type: ignore[arg-type]
         jobs=jobs,
         profiles=FakeProfiles(),
+        monitors=FakeMonitors(),
     )
     yield Served(services, ledger, engine, account.id, key)
     jobs.close(seconds=5)

@@ -98,6 +98,16 @@ def ready(api: Api) -> Api:
 def test_the_examples_of_the_document_run(ready: Api) -> None:
     """Shows that every example body of the API document works against the demo data."""
     assert ready.call("analyst", "GET", "/v1/datasets").status_code == 200
+    for _, body in examples("post", "/v1/monitors"):
+        # The demo lets questions choose how much of one patient counts.
+        chosen = ready.call("analyst", "POST", "/v1/monitors", {**body, "contribution": None})
+        assert (chosen.status_code, chosen.json()["code"]) == (422, "unsupported_sql")
+        made = ready.call("analyst", "POST", "/v1/monitors", body)
+        assert made.status_code == 201, made.text
+        address = made.json()["links"]["evaluations"]
+        standing = dict(examples("post", "/v1/monitors/{monitor_id}/evaluations"))["standing"]
+        said = ready.call("analyst", "POST", address, standing)
+        assert said.json()["outcome"] in ("passed", "not_passed"), said.text
 
 
 def test_the_life_of_a_question(ready: Api) -> None:

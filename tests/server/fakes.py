@@ -29,9 +29,12 @@ from privacy.unit import PrivacyUnit
 from server.administration.profiles import ProfileDataset
 from server.administration.refusal import ActRefused
 from server.admitted import InFlight, Settled
+from server.errors import Problem
+from server.monitors.terms import Evaluated, EvaluateMonitor, OpenMonitor
 from server.question import Question
 from server.services import DatasetRefused, OtherName
 from server.store.errors import NotReplaced, NotThere
+from server.store.monitors import MonitorRow
 from server.store.versions import EITHER, version_tag
 
 SECRET_LITERAL = "Zebedee-7731"
@@ -132,6 +135,19 @@ class FakeRegistrar:
         if replaces not in (EITHER, "*", tag):
             raise NotReplaced(name, tag)
         del self.catalogue.datasets[name]
+
+
+class FakeMonitors:
+    """A server without monitors: none can be opened, so none is found."""
+
+    def open(self, request: OpenMonitor) -> MonitorRow:
+        raise Problem("unavailable", what="this fake opens no monitors")
+
+    def evaluate(self, row: MonitorRow, request: EvaluateMonitor) -> Evaluated:
+        raise Problem("unavailable", what="this fake evaluates no monitors")
+
+    def question_of(self, row: MonitorRow) -> tuple[str, str] | None:
+        return None
 
 
 class FakeProfiles:

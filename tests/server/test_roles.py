@@ -61,6 +61,10 @@ POST   /v1/keys                                  admin
 DELETE /v1/keys/{key_id}                         admin
 GET    /v1/keys/{key_id}                         admin
 GET    /v1/me                                    admin analyst auditor dashboard owner
+GET    /v1/monitors                              admin analyst auditor owner
+POST   /v1/monitors                              admin analyst owner
+GET    /v1/monitors/{monitor_id}                 admin analyst auditor owner
+POST   /v1/monitors/{monitor_id}/evaluations     admin analyst owner
 GET    /v1/principals                            admin
 POST   /v1/principals                            admin
 GET    /v1/principals/{name}                     admin

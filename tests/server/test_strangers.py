@@ -7,6 +7,7 @@ import dataclasses
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Annotated, Any
 
 import httpx
@@ -14,12 +15,15 @@ import pytest
 from fastapi import APIRouter, Depends
 from fastapi.routing import APIRoute
 
+from mechanisms.sparse_vector import SparseVector
 from privacy.policy import Dataset
 from server.app import create_app
 from server.auth import Caller, access_of, roles
+from server.monitors.terms import Direction, Terms
 from server.roles import OVERSEEING, Role
 from server.routes import queries
 from server.routes.sight import SIGHTS, unseen_routes, visible_dataset
+from server.store.monitors import MonitorRow
 from tests.journey.clinic import clinic_in, open_account
 from tests.server.conftest import World
 from tests.server.fakes import Api, query
@@ -37,6 +41,7 @@ ABSENT = {
     "query_id": "q_00000000000000000000000000000000",
     "release_id": "r_00000000000000000000000000000000",
     "collector_id": "c_00000000000000000000",
+    "monitor_id": "m_00000000000000000000",
     "key_id": "000000000000",
     "name": "nobody",
     "code": "absent",
@@ -46,9 +51,16 @@ ABSENT = {
 SHOWN_TO_ALL = {"/v1/collectors/{collector_id}", "/v1/collectors/{collector_id}/estimates"}
 """What is made to be read by everybody with a key: questions whose answers were randomised before they were sent."""
 
+
+def watched(dataset: str) -> dict[str, object]:
+    """A monitor to open."""
+    return {"dataset": dataset, "sql": ASKED, "threshold": "1000", "epsilon": "1", "evaluations": 10}
+
+
 NAMING = {
     "POST /v1/queries": [{"json": query(ASKED, dataset=name)} for name in ("clinic", "absent")],
     "POST /v1/estimates": [{"json": query(ASKED, dataset=name)} for name in ("clinic", "absent")],
+    "POST /v1/monitors": [{"json": watched(name)} for name in ("clinic", "absent")],
     "GET /v1/budgets": [{"params": {"dataset": name}} for name in ("clinic", "absent")],
 }
 """Routes that name a dataset beside their path: a request for what is there, and one for what is not."""
@@ -91,6 +103,38 @@ def collector(world: World) -> str:
     return made
 
 
+def monitor(world: World) -> str:
+    """A monitor of the analyst, as it is stored."""
+    sparse = SparseVector.for_epsilon(Fraction(1), sensitivity=Fraction(1), hits=1, one_way=True, interactive=True)
+    terms = Terms(
+        direction=Direction.ABOVE,
+        epsilon=Fraction(1),
+        hits=1,
+        evaluations=10,
+        stream=False,
+        change=Fraction(1),
+        step=Fraction(1),
+        one_way=True,
+        upwards=True,
+        threshold_scale=sparse.threshold_scale,
+        query_scale=sparse.query_scale,
+        answer_scale=None,
+        answer_epsilon=None,
+        restores=0,
+    )
+    row = MonitorRow(
+        id="m_1",
+        principal="analyst",
+        dataset="clinic",
+        account=world.account.id,
+        created="",
+        terms=terms.to_json(),
+        sealed=b"",
+        left=1,
+    )
+    return world.registry.add_monitor(row).id
+
+
 def probes(world: World) -> Iterator[tuple[str, Probe]]:
     """Every route of the surface that names something, with the analyst's own things in its path."""
     answer = world.api.post("/v1/queries", json=query()).json()
@@ -101,6 +145,7 @@ def probes(world: World) -> Iterator[tuple[str, Probe]]:
         "query_id": answer["id"],
         "release_id": answer["provenance"]["releases"][0],
         "collector_id": collector(world),
+        "monitor_id": monitor(world),
         "key_id": world.api.keys["analyst"].split("_")[1],
         "name": "analyst",
         "code": "not_found",

@@ -1,0 +1,446 @@
+"""Opening and evaluating monitors.
+
+A monitor is one sparse vector session (mechanisms/sparse_vector.md). Opening it charges the session in whole, for a
+stated number of hits; evaluations then cost nothing, however many of its stated number are made. An evaluation takes
+the steps of a question: the plan is tried on empty twins, the statement runs in one slot until its visible moment, and
+only then is anything written or reported. An outcome is durable before it is reported; one that another evaluation
+overtook is thrown away unseen.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import secrets
+from contextlib import ExitStack
+from dataclasses import dataclass
+from fractions import Fraction
+
+from accountant.account import Account
+from accountant.errors import BudgetExhausted, LedgerError
+from accountant.ledger import Ledger
+from accountant.request import CoreCharge, ReserveRequest, Reuse
+from accountant.states import QueryStatus
+from engines.protocol import StatementEngine
+from mechanisms.comparing import Compared, compare
+from mechanisms.randomness import BitSource
+from mechanisms.samplers.threshold import NoisyThreshold
+from mechanisms.samplers.undecided import Magnitude
+from mechanisms.sparse_vector import SparseRun, SparseVector
+from privacy.events import Event
+from privacy.norms import NormPower
+from privacy.numbers import decimal_text
+from privacy.policy import Dataset
+from privacy.refusal import ExecutionFailed, Refused
+from server.answer import Journey
+from server.errors import Problem
+from server.floor import Floor
+from server.journey.admission import Served
+from server.journey.query import Prepared
+from server.journey.visible import VisibleRun
+from server.log import logger
+from server.monitors.refusals import (
+    above_most,
+    answer_below_floor,
+    below_floor,
+    dataset_away,
+    is_over,
+    noise_unreachable,
+    overtaken,
+    stands,
+)
+from server.monitors.sealing import Seal, SealBroken, SecretState
+from server.monitors.shape import CLOCK, compared_sum, require_terms, threshold_steps
+from server.monitors.terms import Evaluated, EvaluateMonitor, OpenMonitor, Terms
+from server.published import MONITOR
+from server.question import Question
+from server.store.monitors import MonitorRow
+from server.store.registry import Registry
+from sql_rewrite.lift_clock import started as clock_of
+
+__all__ = ["Monitors"]
+
+
+@dataclass(slots=True)
+class Monitors:
+    """The monitors of a server. Safe to use from many threads."""
+
+    ledger: Ledger
+    registry: Registry
+    journey: Journey
+    served: Served
+    private: StatementEngine
+    bits: BitSource
+    seal: Seal
+
+    # Opening
+
+    def open(self, request: OpenMonitor) -> MonitorRow:
+        """Charges a session and stores it. The same request under an idempotency key finds the same monitor.
+
+        Errors: Refused; Problem; the ledger's (BudgetExhausted, IdempotencyConflict, ...). Nothing is charged then.
+        """
+        if request.idempotency_key is not None:
+            earlier = self.ledger.earlier(request.principal, request.idempotency_key, request.body_hash)
+            if earlier is not None:
+                return self._opened(earlier.query_id)
+        question = _question(request)
+        dataset, path = self.journey.admission.paying(question)
+        if not request.stream and question.started is not None:
+            raise Refused([CLOCK])
+        prepared = self.journey.preparing.prepare(question, dataset, NormPower.L2)
+        terms = self._terms(request, prepared, path[-1])
+        self._require_worth(terms, dataset, path[-1])
+        reserved = self.ledger.reserve(_reservation(f"m_{secrets.token_hex(12)}", request, terms, path[0]))
+        if not reserved.fresh:
+            return self._opened(reserved.query_id)
+        noise = NoisyThreshold.drawn(terms.threshold_scale, self.bits).noise
+        state = SecretState(request.sql, str(request.threshold), noise.value, noise.length)
+        row = MonitorRow(
+            id=reserved.query_id,
+            principal=request.principal,
+            dataset=dataset.name,
+            account=path[0].id,
+            created="",
+            terms=terms.to_json(),
+            sealed=self.seal.sealed(state, monitor=reserved.query_id),
+            left=terms.hits,
+        )
+        try:
+            row = self.registry.add_monitor(row)
+            self.ledger.post(row.id, (), json.dumps({MONITOR: row.id}).encode())
+        except Exception:
+            # Charged and not opened: what became of the noise is unknown, so nothing is given back.
+            self._fail(reserved.query_id)
+            raise
+        return row
+
+    def _opened(self, monitor_id: str) -> MonitorRow:
+        """The monitor of an earlier request. Errors: Problem conflict while it is being opened, or if that failed."""
+        row = self.registry.monitor(monitor_id)
+        if row is None or not self._open(monitor_id):
+            raise Problem(
+                "conflict",
+                what="the monitor of this Idempotency-Key is not open",
+                why="It is being opened at this moment, or its opening failed after it was charged.",
+                instead=("Send the request again in a moment.", "Open another one with a fresh key."),
+            )
+        return row
+
+    def _terms(self, request: OpenMonitor, prepared: Prepared, root: Account) -> Terms:
+        found = compared_sum(prepared)
+        try:
+            sparse = SparseVector.for_epsilon(
+                request.epsilon,
+                sensitivity=found.change,
+                hits=request.hits,
+                one_way=found.one_way,
+                interactive=True,
+            )
+            answer = None
+            if request.answer_epsilon is not None:
+                answer = Terms.scale_of_answers(found.change, request.answer_epsilon)
+            terms = Terms(
+                direction=request.direction,
+                epsilon=request.epsilon,
+                hits=request.hits,
+                evaluations=request.evaluations,
+                stream=request.stream,
+                change=found.change,
+                step=found.step,
+                one_way=found.one_way,
+                upwards=found.upwards,
+                threshold_scale=sparse.threshold_scale,
+                query_scale=sparse.query_scale,
+                answer_scale=answer,
+                answer_epsilon=request.answer_epsilon,
+                restores=self.ledger.restores(root.id),
+                contribution=request.contribution,
+            )
+            # What the ledger and the sampler refuse is refused before anything is charged.
+            terms.sparse.event().loss()
+            if terms.numeric is not None:
+                terms.numeric.answer_event().loss()
+        except ValueError as error:
+            raise Refused([noise_unreachable(str(error))]) from None
+        return terms
+
+    @staticmethod
+    def _require_worth(terms: Terms, dataset: Dataset, root: Account) -> None:
+        """Refuses a session that takes more than the policy lets one question take, or less than its looks are worth.
+
+        They are looks at rows: how many of them a root affords is bounded by the floor, as for questions.
+        """
+        greatest = max(terms.epsilon, terms.answer_epsilon or Fraction(0))
+        if greatest > dataset.limits.epsilon_max:
+            raise Refused([above_most(dataset.limits.epsilon_max)])
+        floor = Floor.of(dataset, root)
+        if floor.missing(terms.sparse.event().loss(), runs=terms.evaluations) > 1:
+            raise Refused([below_floor(terms, floor)])
+        if terms.numeric is not None and floor.missing(terms.numeric.answer_event().loss()) > 1:
+            raise Refused([answer_below_floor(floor)])
+
+    # Evaluating
+
+    def evaluate(self, row: MonitorRow, request: EvaluateMonitor) -> Evaluated:
+        """Compares the sum of the data as they are now with the threshold; says again what was said of this version.
+
+        Errors: Refused; Problem; ExecutionFailed, after which the evaluation is counted and nothing is said.
+        """
+        terms = Terms.from_json(row.terms)
+        dataset = self.served.get(row.dataset)
+        if dataset is None:
+            raise dataset_away()
+        version = f"{dataset.policy_version}:{dataset.data_version}"
+        if not terms.stream:
+            if request.sql is not None or request.threshold is not None:
+                raise stands()
+            known = self._known(row, version)
+            if known is not None:
+                return known
+        state = self._require_open(row, terms)
+        asked = _asked(row, state.sql if request.sql is None else request.sql, terms)
+        prepared = self.journey.preparing.prepare(asked, dataset, NormPower.L2)
+        found = compared_sum(prepared)
+        require_terms(found, terms)
+        limit = Fraction(state.threshold) if request.threshold is None else request.threshold
+        threshold = threshold_steps(limit, found, terms.direction)
+        self.ledger.check_writable()
+        number = self.registry.begin_evaluation(row.id, version=version, most=terms.evaluations)
+        if number is None:
+            raise is_over("its stated number of evaluations is used up")
+        run = SparseRun(
+            terms.sparse, NoisyThreshold(terms.threshold_scale, Magnitude(state.noise, state.length)), row.left
+        )
+        compared = self._compared(row, number, prepared, dataset, run, threshold, terms)
+        return self._said(row, number, version, terms, state, run, compared)
+
+    def _known(self, row: MonitorRow, version: str) -> Evaluated | None:
+        """What was said of this version of the data already; None where it was not evaluated, or failed."""
+        last = next(iter(self.registry.evaluations(row.id, count=1)), None)
+        if last is None or last.version != version or last.outcome not in ("passed", "not_passed"):
+            return None
+        return Evaluated(
+            number=last.number,
+            version=version,
+            at=last.at,
+            outcome=last.outcome,
+            detail=json.loads(last.detail or "{}"),
+            left=row.left,
+            repeated=True,
+        )
+
+    def _require_open(self, row: MonitorRow, terms: Terms) -> SecretState:
+        """The secret state of a monitor that may be evaluated. Errors: Problem."""
+        if row.left < 1:
+            raise is_over("its last hit was released")
+        root = self.ledger.path(row.account)[-1]
+        if self.ledger.restores(root.id) != terms.restores:
+            raise is_over("an older copy of the ledger was put back since, which may have forgotten its hits")
+        if not self._open(row.id):
+            raise is_over("its opening was not completed")
+        try:
+            return self.seal.opened(row.sealed, monitor=row.id)
+        except SealBroken:
+            raise is_over("the server's key of monitors is another one than it was sealed with") from None
+
+    def _compared(
+        self,
+        row: MonitorRow,
+        number: int,
+        prepared: Prepared,
+        dataset: Dataset,
+        run: SparseRun,
+        threshold: int,
+        terms: Terms,
+    ) -> Compared:
+        """The comparison, at its visible moment. Errors: ExecutionFailed, at a visible moment too."""
+        begun = self.journey.pace.clock()
+        (core,), (statement,) = prepared.described, prepared.statements
+        with ExitStack() as slot:
+            try:
+                lease = slot.enter_context(self.private.lease(owner=row.principal))
+            except ExecutionFailed:
+                # No row was read, so no visible moment is needed.
+                self.registry.note_evaluation(row.id, number, outcome="failed", detail=None)
+                raise
+            visible = self._visible(prepared, begun)
+            compared: Compared | None = None
+            try:
+                exact = self.private.run(
+                    self.served.snapshot(dataset),
+                    statement,
+                    timeout_seconds=visible.seconds_left(dataset.limits.timeout_seconds),
+                    lease=lease,
+                )
+                compared = compare(
+                    core, run, exact, threshold=threshold, below=terms.direction == "below", bits=self.bits
+                )
+            except Exception as error:  # noqa: BLE001 - whatever it is, nothing of it may travel further
+                failed = type(error).__name__
+            visible.wait()
+        if compared is None:
+            logger().warning("evaluation_failed", monitor=row.id, exception=failed)
+            self.registry.note_evaluation(row.id, number, outcome="failed", detail=None)
+            raise ExecutionFailed
+        return compared
+
+    def _visible(self, prepared: Prepared, begun: float) -> VisibleRun:
+        part = (int(self.bits.words(1)[0]) >> 11) * 2.0**-53
+        pace = self.journey.pace
+        return VisibleRun(pace.moments(prepared.work), part, pace.begun(begun), clock=pace.clock, sleep=pace.sleep)
+
+    def _said(
+        self,
+        row: MonitorRow,
+        number: int,
+        version: str,
+        terms: Terms,
+        state: SecretState,
+        run: SparseRun,
+        compared: Compared,
+    ) -> Evaluated:
+        """Makes an outcome durable, and then says it; a hit that is answered is charged and answered after that."""
+        hit = compared.hit
+        outcome = "not_passed" if hit is None else "passed"
+        noise = run.threshold.noise
+        sealed = self.seal.sealed(SecretState(state.sql, state.threshold, noise.value, noise.length), monitor=row.id)
+        detail: dict[str, object] = {}
+        if hit is not None:
+            # The gap is the distance beyond the threshold, at no cost.
+            detail["gap"] = _number(Fraction(hit.gap) * terms.step)
+        if not self.registry.end_evaluation(
+            row, number, outcome=outcome, detail=json.dumps(detail), sealed=sealed, left=run.left
+        ):
+            self.registry.note_evaluation(row.id, number, outcome="failed", detail=None)
+            raise overtaken()
+        if hit is not None and terms.numeric is not None:
+            detail |= self._answered(row, number, terms, compared)
+            self.registry.note_evaluation(row.id, number, outcome=outcome, detail=json.dumps(detail))
+        at = next(iter(self.registry.evaluations(row.id, count=1))).at
+        return Evaluated(
+            number=number, version=version, at=at, outcome=outcome, detail=detail, left=run.left, repeated=False
+        )
+
+    def _answered(self, row: MonitorRow, number: int, terms: Terms, compared: Compared) -> dict[str, object]:
+        """The answer to a hit, charged now: beyond the threshold by how much, by itself and with the gap."""
+        numeric, hit = terms.numeric, compared.hit
+        assert numeric is not None
+        assert hit is not None
+        query_id = f"{row.id}.{number}"
+        try:
+            self.ledger.reserve(
+                ReserveRequest(
+                    query_id=query_id,
+                    principal=row.principal,
+                    account=row.account,
+                    body_hash=hashlib.sha256(query_id.encode()).hexdigest(),
+                    cores=(_charge(query_id, numeric.answer_event()),),
+                    reuse=Reuse.NONE,
+                    description={MONITOR: row.id, "cores": [], "noise": "laplace"},
+                )
+            )
+        except BudgetExhausted:
+            return {"answer_refused": "budget_exhausted"}
+        except LedgerError:
+            return {"answer_refused": "unavailable"}
+        answer = compared.answer(numeric, self.bits)
+        deviation = numeric.answer_variance**0.5
+        body: dict[str, object] = {
+            "beyond": _number(Fraction(answer) * terms.step),
+            "beyond_standard_error": deviation * float(terms.step),
+            "combined": _number(numeric.combined(hit, answer) * terms.step),
+            "query": query_id,
+        }
+        try:
+            self.ledger.post(query_id, (), json.dumps({MONITOR: row.id, **body}).encode())
+        except LedgerError as error:
+            logger().error("query_unsettled", query_id=query_id, exception=type(error).__name__)
+            return {"answer_refused": "unavailable"}
+        return body
+
+    # What is stored of it
+
+    def _open(self, monitor_id: str) -> bool:
+        """Whether the ledger has the opening of a monitor as settled."""
+        record = self.ledger.query(monitor_id)
+        return record is not None and record.state is QueryStatus.SETTLED
+
+    def _fail(self, query_id: str) -> None:
+        try:
+            self.ledger.fail(query_id)
+        except LedgerError as error:
+            # The reservation counts as spent until a restart ends it.
+            logger().error("query_unsettled", query_id=query_id, exception=type(error).__name__)
+
+    def question_of(self, row: MonitorRow) -> tuple[str, str] | None:
+        """Text and threshold of a monitor, for its owner; None where its state cannot be read."""
+        try:
+            state = self.seal.opened(row.sealed, monitor=row.id)
+        except SealBroken:
+            return None
+        return state.sql, decimal_text(abs(Fraction(state.threshold)))
+
+
+def _number(value: Fraction) -> float:
+    return float(value)
+
+
+def _question(request: OpenMonitor) -> Question:
+    """The monitor's question, as the journey reads it."""
+    return Question(
+        principal=request.principal,
+        dataset=request.dataset,
+        sql=request.sql,
+        parameters={},
+        epsilon=None,
+        half_width=None,
+        confidence=Fraction(95, 100),
+        reuse=Reuse.NONE,
+        max_staleness_s=None,
+        account=request.account,
+        contribution=request.contribution,
+        idempotency_key=None,
+        body_hash=request.body_hash,
+        started=clock_of(request.sql, datetime.datetime.now(datetime.UTC)),
+    )
+
+
+def _asked(row: MonitorRow, sql: str, terms: Terms) -> Question:
+    """A question that an evaluation asks."""
+    return Question(
+        principal=row.principal,
+        dataset=row.dataset,
+        sql=sql,
+        parameters={},
+        epsilon=None,
+        half_width=None,
+        confidence=Fraction(95, 100),
+        reuse=Reuse.NONE,
+        max_staleness_s=None,
+        account=row.account,
+        contribution=terms.contribution,
+        idempotency_key=None,
+        body_hash=hashlib.sha256(sql.encode()).hexdigest(),
+        started=clock_of(sql, datetime.datetime.now(datetime.UTC)),
+    )
+
+
+def _charge(name: str, event: Event) -> CoreCharge:
+    """One event on the ledger, under a key that nothing else has: no stored release serves it."""
+    key = hashlib.sha256(f"{MONITOR} {name}".encode()).hexdigest()
+    return CoreCharge(core_key=key, quality=Fraction(1), events=(event,), lent=False)
+
+
+def _reservation(monitor_id: str, request: OpenMonitor, terms: Terms, account: Account) -> ReserveRequest:
+    return ReserveRequest(
+        query_id=monitor_id,
+        principal=request.principal,
+        account=account.id,
+        body_hash=request.body_hash,
+        cores=(_charge(monitor_id, terms.sparse.event()),),
+        idempotency_key=request.idempotency_key,
+        reuse=Reuse.NONE,
+        description={MONITOR: monitor_id, "cores": [], "noise": "sparse_vector"},
+    )

@@ -1,0 +1,103 @@
+"""Why monitors are not opened, or say nothing."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from privacy.numbers import decimal_text
+from privacy.refusal import Finding
+from server.errors import Problem
+from server.floor import Floor
+from server.monitors.terms import Terms
+
+__all__ = [
+    "above_most",
+    "answer_below_floor",
+    "below_floor",
+    "dataset_away",
+    "is_over",
+    "noise_unreachable",
+    "overtaken",
+    "stands",
+]
+
+
+def noise_unreachable(why: str) -> Finding:
+    """Why a session whose noise cannot be drawn is refused."""
+    return Finding(
+        code="accuracy_unreachable",
+        what="the monitor is refused",
+        why=f"Its noise cannot be drawn at this price: {why}.",
+        instead=("name another epsilon, or fewer hits", "watch a count, or a sum with narrower bounds"),
+    )
+
+
+def above_most(most: Fraction) -> Finding:
+    """Why a session above the policy's greatest price is refused."""
+    return Finding(
+        code="policy_forbids",
+        what="a monitor at this epsilon is refused",
+        why=f"The dataset lets one question take {decimal_text(most)} at most, and a monitor is one.",
+        instead=(f"name an epsilon of {decimal_text(most)} at most", "open several monitors"),
+    )
+
+
+def below_floor(terms: Terms, floor: Floor) -> Finding:
+    """Why a session below the floor is refused."""
+    return Finding(
+        code="policy_forbids",
+        what=f"a monitor of {terms.evaluations} evaluations at this epsilon is refused",
+        why=f"Each evaluation reads rows, and is worth the dataset's floor at least, {decimal_text(floor.epsilon)}.",
+        instead=("name fewer evaluations", "name a greater epsilon"),
+    )
+
+
+def answer_below_floor(floor: Floor) -> Finding:
+    """Why answers below the floor are refused."""
+    return Finding(
+        code="policy_forbids",
+        what="answers at this epsilon are refused",
+        why=f"Each is worth the dataset's floor at least, {decimal_text(floor.epsilon)}.",
+        instead=("name a greater answer_epsilon",),
+    )
+
+
+def is_over(why: str) -> Problem:
+    """Why a monitor that is over says nothing."""
+    return Problem(
+        "conflict",
+        what="the monitor is over",
+        why=f"It says nothing more: {why}. What it said stays, and nothing was charged.",
+        instead=("Open another one with POST /v1/monitors.",),
+    )
+
+
+def stands() -> Problem:
+    """Why a standing monitor evaluates no other question."""
+    return Problem(
+        "invalid_request",
+        what="an evaluation of a standing question names no other one",
+        why="The monitor was opened for its own question and threshold.",
+        instead=("Send an empty object.", "Open a monitor with stream: true for other questions."),
+    )
+
+
+def overtaken() -> Problem:
+    """What an evaluation says that another one overtook."""
+    return Problem(
+        "conflict",
+        what="the evaluation was overtaken by another one of the same monitor",
+        why="Two outcomes at once could be one hit too many, so one of them was thrown away unseen.",
+        instead=("Evaluate it again.",),
+    )
+
+
+def dataset_away() -> Problem:
+    """What an evaluation says while the dataset is not served."""
+    return Problem(
+        "unavailable",
+        what="the dataset of the monitor is not served",
+        why="It was removed, or cannot be read at the moment. The monitor stays as it is.",
+        instead=("Evaluate it again later.",),
+        headers={"Retry-After": "60"},
+    )

@@ -1,0 +1,264 @@
+"""Monitors: opened once for a price, free to evaluate and to read."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, TypeVar
+
+from fastapi import APIRouter, Depends, Query, Request
+from starlette.responses import Response
+
+from accountant.errors import BudgetExhausted
+from privacy.numbers import decimal_text
+from privacy.refusal import CODES
+from server.auth import Caller, roles, services_of
+from server.body import canonical_hash
+from server.errors import problem_of_ledger
+from server.monitors.terms import Evaluated, EvaluateMonitor, OpenMonitor, Terms
+from server.once import idempotency_key
+from server.roles import ASKING, READING
+from server.routes.common import body_of, describe, identifier, in_thread, json_response, not_found, page_response
+from server.routes.sight import visible_monitor
+from server.services import Services
+from server.store.monitors import EvaluationRow, MonitorRow
+from server.wire.monitor_answers import EvaluationAnswer, MonitorAnswer, MonitorList
+from server.wire.monitor_requests import EvaluationBody, MonitorBody
+from server.wire.requests import ACCOUNT_PATTERN
+from server.wire.words import EvaluationOutcome, MonitorState
+
+__all__ = ["router"]
+
+router = APIRouter()
+
+T = TypeVar("T")
+
+_REFUSALS = tuple(code for code in CODES if code != "execution_failed")
+_LOOK_SECONDS = 0.25
+"""How often a long poll looks whether another version of the data is served."""
+
+_EXAMPLE = {
+    "dataset": "demo",
+    "sql": "SELECT COUNT(*) FROM visits WHERE department = 'cardiology'",
+    "threshold": "40000",
+    "epsilon": "0.5",
+    "contribution": {"rows_per_unit": 20},
+    "hits": 1,
+    "evaluations": 365,
+}
+
+
+async def _called(services: Services, caller: Caller, act: Callable[[], T]) -> T:
+    """Carries out an act of the monitors on the threads of questions. Errors: Problem for an exhausted budget."""
+    try:
+        return await services.jobs.call(act, owner=caller.name)
+    except BudgetExhausted as error:
+        exhausted = error.account
+        own = await in_thread(lambda: services.ledger.account(exhausted).principal == caller.name)
+        raise problem_of_ledger(error, spending=True, own_account=own) from None
+
+
+@router.post(
+    "/v1/monitors",
+    **describe(
+        "createMonitor",
+        "Open a monitor",
+        "Says, as the data grow, when a count or a sum passes a threshold. Charges the caller's budget once, in whole, "
+        "for all comparisons together; they cost nothing afterwards. With the header `Idempotency-Key` the same "
+        "request opens one monitor.",
+        tag="Monitors",
+        body=MonitorBody,
+        body_examples={"count": _EXAMPLE},
+        answers={201: (MonitorAnswer, None)},
+        headers={"Location": "Address of the monitor."},
+        problems=(*_REFUSALS, "idempotency_conflict", "conflict", "charge_unknown"),
+    ),
+)
+async def create_monitor(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:
+    """POST /v1/monitors."""
+    services = services_of(request)
+    key = idempotency_key(request)
+    body, raw = await body_of(request, MonitorBody)
+    wanted = OpenMonitor(
+        principal=caller.name,
+        dataset=body.dataset,
+        sql=body.sql,
+        threshold=body.threshold,
+        direction=body.direction,
+        epsilon=body.epsilon,
+        hits=body.hits,
+        evaluations=body.evaluations,
+        stream=body.stream,
+        answer_epsilon=body.answer_epsilon,
+        account=body.budget,
+        contribution=None if body.contribution is None else body.contribution.asked(),
+        idempotency_key=key,
+        body_hash=canonical_hash({name: value for name, value in raw.items() if value is not None} | {"as": "monitor"}),
+    )
+    # From here on a failure that nobody foresaw counts as charged.
+    request.state.spending = True
+    row = await _called(services, caller, partial(services.monitors.open, wanted))
+    shown = await in_thread(lambda: _body(services, row, caller))
+    return json_response(shown, status=201, headers={"Location": f"/v1/monitors/{row.id}"})
+
+
+@router.get(
+    "/v1/monitors",
+    **describe(
+        "listMonitors",
+        "List monitors",
+        "The caller's monitors, newest first; everybody's, without their questions, for administrators and auditors.",
+        tag="Monitors",
+        answers={200: (MonitorList, None)},
+        problems=("not_found",),
+    ),
+)
+async def list_monitors(
+    request: Request,
+    caller: Annotated[Caller, Depends(roles(*READING))],
+    count: Annotated[int, Query(ge=1, le=100, description="Monitors per page.")] = 20,
+    after: Annotated[str | None, Query(pattern=ACCOUNT_PATTERN, description="`next` of the page before.")] = None,
+) -> Response:
+    """GET /v1/monitors."""
+    services = services_of(request)
+    whose = None if caller.oversees else caller.name
+    if after is not None:
+        # A position in the list of others would reveal when they opened theirs.
+        last = await in_thread(lambda: services.registry.monitor(identifier(after, "monitor")))
+        if last is None or not (caller.oversees or last.principal == caller.name):
+            raise not_found("monitor")
+    rows = await in_thread(lambda: services.registry.monitors(whose, after=after, count=count + 1))
+    shown = await in_thread(lambda: {row.id: _body(services, row, caller) for row in rows[:count]})
+    return page_response("monitors", rows, count, body=lambda row: shown[row.id], after=lambda row: row.id)
+
+
+@router.get(
+    "/v1/monitors/{monitor_id}",
+    **describe(
+        "getMonitor",
+        "Read a monitor",
+        "Its terms, its hits and its last evaluation. Reads no rows and costs nothing.",
+        tag="Monitors",
+        answers={200: (MonitorAnswer, None)},
+        problems=("not_found",),
+    ),
+)
+async def get_monitor(
+    request: Request,
+    caller: Annotated[Caller, Depends(roles(*READING))],
+    row: Annotated[MonitorRow, Depends(visible_monitor)],
+) -> Response:
+    """GET /v1/monitors/{monitor_id}."""
+    services = services_of(request)
+    return json_response(await in_thread(lambda: _body(services, row, caller)))
+
+
+@router.post(
+    "/v1/monitors/{monitor_id}/evaluations",
+    **describe(
+        "evaluateMonitor",
+        "Evaluate a monitor",
+        "Compares the data as they are now with the threshold, with noise. Costs nothing but, of a hit that is "
+        "answered, its answer. A standing question is compared once for each version of the data, and the same is said "
+        "again until there is another one; `wait_ms` waits for it.",
+        tag="Monitors",
+        body=EvaluationBody,
+        body_examples={"standing": {"wait_ms": 30000}, "stream": {"sql": _EXAMPLE["sql"], "threshold": "500"}},
+        answers={200: (EvaluationAnswer, None)},
+        problems=(*_REFUSALS, "conflict", "execution_failed"),
+    ),
+)
+async def evaluate_monitor(
+    request: Request,
+    caller: Annotated[Caller, Depends(roles(*ASKING))],
+    row: Annotated[MonitorRow, Depends(visible_monitor)],
+) -> Response:
+    """POST /v1/monitors/{monitor_id}/evaluations."""
+    services = services_of(request)
+    body, _ = await body_of(request, EvaluationBody)
+    if row.principal != caller.name:
+        # Overseers see it; its hits are its owner's to use up.
+        raise not_found("monitor")
+    asked = EvaluateMonitor(sql=body.sql, threshold=body.threshold)
+    deadline = time.monotonic() + body.wait_ms / 1000
+    # An answer to a hit is charged.
+    request.state.spending = True
+    said = await _called(services, caller, partial(services.monitors.evaluate, row, asked))
+    while said.repeated and said.outcome == "not_passed" and time.monotonic() < deadline:
+        await asyncio.sleep(min(_LOOK_SECONDS, max(0.0, deadline - time.monotonic())))
+        dataset = services.catalogue.get(row.dataset)
+        if dataset is None or f"{dataset.policy_version}:{dataset.data_version}" == said.version:
+            continue
+        row = await visible_monitor(request, row.id)
+        said = await _called(services, caller, partial(services.monitors.evaluate, row, asked))
+    return json_response(_said(said))
+
+
+def _said(said: Evaluated) -> dict[str, object]:
+    """An evaluation, as it is shown."""
+    return _evaluation(
+        said.number, said.version, said.at, said.outcome, said.detail, repeated=said.repeated, left=said.left
+    )
+
+
+def _evaluation(
+    number: int, version: str, at: str, outcome: str, detail: dict[str, object], *, repeated: bool, left: int
+) -> dict[str, object]:
+    return {
+        "number": number,
+        "data_version": version,
+        "at": at,
+        "outcome": outcome,
+        "repeated": repeated,
+        **{name: detail.get(name) for name in _DETAILS},
+        "hits_left": left,
+    }
+
+
+_DETAILS = ("gap", "beyond", "beyond_standard_error", "combined", "answer_refused", "query")
+
+
+def _row(found: EvaluationRow, left: int) -> dict[str, object]:
+    outcome = found.outcome or EvaluationOutcome.RUNNING.value
+    detail = json.loads(found.detail or "{}")
+    return _evaluation(found.number, found.version, found.at, outcome, detail, repeated=False, left=left)
+
+
+def _body(services: Services, row: MonitorRow, caller: Caller) -> dict[str, object]:
+    """A monitor, as this caller may read it."""
+    terms = Terms.from_json(row.terms)
+    last = services.registry.evaluations(row.id, count=1)
+    made = last[0].number if last else 0
+    question = services.monitors.question_of(row) if row.principal == caller.name else None
+    over = row.left == 0 or made >= terms.evaluations
+    within = terms.sparse.accuracy(queries=terms.evaluations, beta=0.05) * float(terms.step)
+    return {
+        "id": row.id,
+        "dataset": row.dataset,
+        "principal": row.principal,
+        "budget": row.account,
+        "created": row.created,
+        "status": (MonitorState.OVER if over else MonitorState.OPEN).value,
+        "sql": None if question is None else question[0],
+        "threshold": None if question is None else question[1],
+        "direction": terms.direction.value,
+        "stream": terms.stream,
+        "epsilon": decimal_text(terms.epsilon),
+        "answer_epsilon": None if terms.answer_epsilon is None else decimal_text(terms.answer_epsilon),
+        "rows_per_unit": None if terms.contribution is None else terms.contribution.rows_per_unit,
+        "hits": terms.hits,
+        "hits_left": row.left,
+        "evaluations": terms.evaluations,
+        "evaluations_made": made,
+        "within": within,
+        "passed": [_row(found, row.left) for found in services.registry.hits(row.id)],
+        "last": _row(last[0], row.left) if last else None,
+        "links": {
+            "self": f"/v1/monitors/{row.id}",
+            "evaluations": f"/v1/monitors/{row.id}/evaluations",
+            "budget": f"/v1/budgets/{row.account}",
+        },
+    }

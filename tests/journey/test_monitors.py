@@ -1,0 +1,432 @@
+"""Monitors with real parts, over HTTP: opened for a price, free to evaluate, kept over restarts, refused clearly."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from accountant.filter import Branch, FilterKind, alive_branches
+from mechanisms import gateway
+from mechanisms.measurement import Integers
+from mechanisms.randomness import BitSource
+from mechanisms.sparse_vector import Hit, SparseRun
+from privacy.refusal import ExecutionFailed
+from server.app import create_app
+from server.errors import Problem
+from server.monitors.monitors import Monitors
+from server.monitors.sealing import Seal, SealBroken, SecretState
+from server.monitors.terms import EvaluateMonitor
+from server.services import Services
+from tests.journey.clinic import PEOPLE, attach, clinic_in, open_account, services_of
+
+_NUMBERS = itertools.count()
+COUNT = "SELECT COUNT(*) FROM people"
+
+
+class Clinic:
+    """A clinic with services that can be restarted, and whose people grow by versions."""
+
+    def __init__(self, home: Path, services: Services, path: Path) -> None:
+        self.home = home
+        self.services = services
+        self.path = path
+        self._keys: dict[str, str] = {}
+        self._people = PEOPLE
+
+    def person(self, name: str, role: str = "analyst", **account: Any) -> str:
+        """A principal with a key, and an account where it asks; returns the account."""
+        self.services.registry.create_principal(name, role, actor="test")
+        self._keys[name] = self.services.registry.create_key(name, label="test", days=1, actor="test").text
+        return open_account(self.services.ledger, name, **account) if role == "analyst" else ""
+
+    def somebody(self, **account: Any) -> tuple[str, str]:
+        """A fresh analyst, and its account."""
+        name = f"analyst{next(_NUMBERS)}"
+        return name, self.person(name, **account)
+
+    def call(self, who: str, method: str, path: str, body: Any = None, **headers: str) -> httpx.Response:
+        """One request."""
+
+        async def send() -> httpx.Response:
+            transport = httpx.ASGITransport(app=create_app(self.services.settings, services=self.services))
+            async with httpx.AsyncClient(transport=transport, base_url="http://test", timeout=60) as client:
+                return await client.request(
+                    method, path, json=body, headers={"Authorization": f"Bearer {self._keys[who]}", **headers}
+                )
+
+        return asyncio.run(send())
+
+    def open(self, who: str, key: str = "", **options: Any) -> httpx.Response:
+        """Opens a monitor of all people, with far more than enough to be sure of every outcome."""
+        body = {"dataset": "clinic", "sql": COUNT, "threshold": "3500", "epsilon": "2", "evaluations": 50, **options}
+        return self.call(who, "POST", "/v1/monitors", body, **({"Idempotency-Key": key} if key else {}))
+
+    def evaluate(self, who: str, monitor: str, **body: Any) -> httpx.Response:
+        """Evaluates one."""
+        return self.call(who, "POST", f"/v1/monitors/{monitor}/evaluations", body)
+
+    def grow(self, more: int) -> None:
+        """Another version of the data, with more people."""
+        with (self.path.parent / "people.csv").open("a", newline="") as file:
+            for person in range(self._people, self._people + more):
+                file.write(f"{person},40,female,town1,20000,280\r\n")
+        self._people += more
+        attach(self.services, self.path)
+
+    @property
+    def monitors(self) -> Monitors:
+        assert isinstance(self.services.monitors, Monitors)
+        return self.services.monitors
+
+    def spent(self, account: str) -> Fraction:
+        """Epsilon that an account has spent."""
+        found = self.services.ledger.account(account)
+        return found.limit.epsilon - found.remaining_epsilon()
+
+
+@pytest.fixture
+def clinic(tmp_path: Path) -> Iterator[Clinic]:
+    """A clinic of its own."""
+    with clinic_in(tmp_path) as (services, path):
+        yield Clinic(tmp_path, services, path)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clinic]:
+    """A clinic whose data stay as they are, for tests with analysts of their own."""
+    home = tmp_path_factory.mktemp("watched")
+    with clinic_in(home) as (services, path):
+        yield Clinic(home, services, path)
+
+
+@contextmanager
+def restarted(clinic: Clinic) -> Iterator[Clinic]:
+    """The same home with services of another start."""
+    with services_of(clinic.home) as services:
+        earlier, clinic.services = clinic.services, services
+        yield clinic
+        clinic.services = earlier
+
+
+def test_a_monitor_reports_when_a_count_passes_and_is_over_then(clinic: Clinic) -> None:
+    """Shows a whole life: one charge, the same outcome for one version of the data, a hit when it grew, and the end;
+    what is asked afterwards is refused and changes nothing."""
+    account = clinic.person("ann")
+    made = clinic.open("ann")
+    assert made.status_code == 201, made.text
+    monitor = made.json()["id"]
+    assert made.headers["location"] == f"/v1/monitors/{monitor}"
+    charged = clinic.spent(account)
+    assert 0 < charged <= 2
+    first = clinic.evaluate("ann", monitor).json()
+    assert (first["outcome"], first["repeated"], first["number"]) == ("not_passed", False, 1)
+    again = clinic.evaluate("ann", monitor).json()
+    assert again == {**first, "repeated": True}
+    clinic.grow(1_000)
+    hit = clinic.evaluate("ann", monitor).json()
+    assert (hit["outcome"], hit["hits_left"], hit["number"]) == ("passed", 0, 2)
+    assert abs(hit["gap"] - 500) < 60
+    assert hit["beyond"] is None
+    assert clinic.evaluate("ann", monitor).json() == {**hit, "repeated": True}
+    clinic.grow(1)
+    over = clinic.evaluate("ann", monitor)
+    assert (over.status_code, over.json()["code"]) == (409, "conflict")
+    shown = clinic.call("ann", "GET", f"/v1/monitors/{monitor}").json()
+    assert (shown["status"], shown["evaluations_made"], shown["hits_left"]) == ("over", 2, 0)
+    assert (shown["sql"], shown["threshold"]) == (COUNT, "3500")
+    assert [found["number"] for found in shown["passed"]] == [2]
+    assert clinic.spent(account) == charged
+    assert clinic.services.ledger.audit().findings == ()
+
+
+def test_opening_is_once_under_a_key(shared: Clinic) -> None:
+    """Shows that a repeated request finds the same monitor and pays once, and that another body is refused."""
+    ann, account = shared.somebody()
+    first = shared.open(ann, key="one")
+    charged = shared.spent(account)
+    assert shared.open(ann, key="one").json() == first.json()
+    assert shared.spent(account) == charged
+    other = shared.open(ann, key="one", threshold="3501")
+    assert (other.status_code, other.json()["code"]) == (409, "idempotency_conflict")
+    assert len(shared.call(ann, "GET", "/v1/monitors").json()["monitors"]) == 1
+
+
+def test_a_monitor_survives_a_restart_and_its_noise_is_no_plain_text(clinic: Clinic) -> None:
+    """Shows that the noise of the threshold is the same after a restart, is not in the database as it is, and that a
+    server with another key, and a state that was moved, are refused."""
+    clinic.person("ann")
+    monitor = clinic.open("ann", evaluations=10).json()["id"]
+    row = clinic.services.registry.monitor(monitor)
+    assert row is not None
+    before = clinic.monitors.seal.opened(row.sealed, monitor=monitor)
+    with sqlite3.connect(clinic.services.settings.database().removeprefix("sqlite:///")) as database:
+        dump = "\n".join(database.iterdump())
+    assert monitor in dump
+    for secret in (f"{before.noise:x}", str(before.noise), f"{before.noise:X}", "FROM people"):
+        assert secret not in dump
+    with restarted(clinic):
+        found = clinic.services.registry.monitor(monitor)
+        assert found is not None
+        assert clinic.monitors.seal.opened(found.sealed, monitor=monitor).noise == before.noise
+        assert clinic.evaluate("ann", monitor).json()["outcome"] == "not_passed"
+        kept, clinic.monitors.seal = clinic.monitors.seal, Seal(b"another secret of this length....")
+        clinic.grow(1)
+        refused = clinic.evaluate("ann", monitor)
+        assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+        assert clinic.call("ann", "GET", f"/v1/monitors/{monitor}").json()["sql"] is None
+        clinic.monitors.seal = kept
+        assert clinic.evaluate("ann", monitor).json()["outcome"] == "not_passed"
+
+
+def test_a_sealed_state_belongs_to_its_monitor() -> None:
+    """Shows that a state opens under its own name and key alone, and no two writings are alike."""
+    seal, state = Seal(b"x" * 32), SecretState("SELECT 1", "5/2", 2**63 + 1, 64)
+    sealed = seal.sealed(state, monitor="m_1")
+    read = seal.opened(sealed, monitor="m_1")
+    assert (read.sql, read.threshold, read.noise, read.length) == ("SELECT 1", "5/2", 2**63 + 1, 64)
+    assert sealed != seal.sealed(state, monitor="m_1")
+    for other, name, text in (
+        (seal, "m_2", sealed),
+        (Seal(b"y" * 32), "m_1", sealed),
+        (seal, "m_1", sealed[:-1]),
+        (seal, "m_1", sealed[:20] + bytes([sealed[20] ^ 1]) + sealed[21:]),
+    ):
+        with pytest.raises(SealBroken):
+            other.opened(text, monitor=name)
+
+
+def test_hits_are_answered_for_a_charge_each(shared: Clinic) -> None:
+    """Shows numbers of hits: charged when they are released and never before, and left out where nothing is left."""
+    ann, account = shared.somebody(epsilon="4")
+    made = shared.open(ann, threshold="100", hits=3, stream=True, answer_epsilon="1.5", epsilon="2").json()
+    opened = shared.spent(account)
+    hit = shared.evaluate(ann, made["id"]).json()
+    assert hit["outcome"] == "passed"
+    assert abs(hit["beyond"] - (PEOPLE - 100)) < 40
+    assert abs(hit["combined"] - (PEOPLE - 100)) < 40
+    assert shared.spent(account) > opened
+    assert shared.call(ann, "GET", f"/v1/queries/{hit['query']}").status_code == 200
+    unpaid = shared.evaluate(ann, made["id"]).json()
+    assert (unpaid["outcome"], unpaid["answer_refused"], unpaid["beyond"]) == ("passed", "budget_exhausted", None)
+    assert shared.services.ledger.audit().findings == ()
+
+
+def test_a_stream_compares_other_questions_within_its_terms(shared: Clinic) -> None:
+    """Shows questions one after the other in one session, and that one that a unit changes by more is refused."""
+    ann, _ = shared.somebody()
+    monitor = shared.open(ann, stream=True, hits=2, threshold="1").json()["id"]
+    told = [
+        shared.evaluate(ann, monitor, sql=f"SELECT COUNT(*) FROM people WHERE age > {age}", threshold="1000").json()
+        for age in (150, 88, 20)
+    ]
+    assert [one["outcome"] for one in told] == ["not_passed", "not_passed", "passed"]
+    wider = shared.evaluate(ann, monitor, sql="SELECT COUNT(*) FROM visits", threshold="10")
+    assert (wider.status_code, wider.json()["code"]) == (403, "policy_forbids")
+    together = shared.evaluate(ann, monitor, sql="SELECT COUNT(DISTINCT ward) FROM visits", threshold="10")
+    assert together.status_code == 403
+    shown = shared.call(ann, "GET", f"/v1/monitors/{monitor}").json()
+    assert (shown["evaluations_made"], shown["hits_left"]) == (3, 1)
+
+
+def test_below_is_the_other_direction(shared: Clinic) -> None:
+    """Shows a monitor that reports when a count is at most its threshold."""
+    ann, _ = shared.somebody()
+    for threshold, outcome in (("2000", "not_passed"), ("4000", "passed")):
+        monitor = shared.open(ann, threshold=threshold, direction="below").json()["id"]
+        assert shared.evaluate(ann, monitor).json()["outcome"] == outcome
+
+
+def test_others_do_not_see_a_monitor(shared: Clinic) -> None:
+    """Shows that it is not there for another analyst; overseers see its terms, without question, and use no hits."""
+    ann, _ = shared.somebody()
+    bob, _ = shared.somebody()
+    shared.person("root", "admin")
+    monitor = shared.open(ann).json()["id"]
+    for method, path in (("GET", ""), ("POST", "/evaluations")):
+        absent = shared.call(bob, method, f"/v1/monitors/{monitor}{path}", {} if path else None)
+        assert (absent.status_code, absent.json()["code"]) == (404, "not_found")
+    assert shared.call(bob, "GET", "/v1/monitors").json() == {"monitors": [], "next": None}
+    assert shared.call(bob, "GET", f"/v1/monitors?after={monitor}").status_code == 404
+    seen = shared.call("root", "GET", f"/v1/monitors/{monitor}").json()
+    assert (seen["sql"], seen["threshold"], seen["principal"]) == (None, None, ann)
+    assert shared.evaluate("root", monitor).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ({"sql": "SELECT AVG(age) FROM people"}, "unsupported_sql"),
+        ({"sql": "SELECT sex, COUNT(*) FROM people GROUP BY sex"}, "unsupported_sql"),
+        ({"sql": "SELECT COUNT(*) * 2 FROM people"}, "unsupported_sql"),
+        ({"sql": "SELECT COUNT(*), SUM(age) FROM people"}, "unsupported_sql"),
+        ({"sql": "SELECT COUNT(*) FROM people WHERE CURRENT_DATE > DATE '2024-01-01'"}, "volatile_function"),
+        ({"sql": "SELECT COUNT(*) FROM nowhere"}, "unknown_table"),
+        ({"threshold": ""}, "invalid_request"),
+        ({"threshold": "1e40"}, "invalid_request"),
+        ({"threshold": "NaN"}, "invalid_request"),
+        ({"threshold": 5}, "invalid_request"),
+        ({"hits": 0}, "invalid_request"),
+        ({"evaluations": 0}, "invalid_request"),
+        ({"epsilon": "0.000000001", "evaluations": 100_000}, "policy_forbids"),
+        ({"epsilon": "2", "answer_epsilon": "0.000000001"}, "policy_forbids"),
+        ({"epsilon": "5000"}, "policy_forbids"),
+        ({"budget": "nobody"}, "no_budget"),
+        ({"dataset": "nowhere"}, "unknown_dataset"),
+    ],
+)
+def test_what_cannot_be_watched_is_refused_before_it_is_charged(
+    shared: Clinic, options: dict[str, Any], code: str
+) -> None:
+    """Shows refusals of questions, thresholds, prices and numbers, with nothing charged and no monitor made."""
+    who, account = shared.somebody()
+    refused = shared.open(who, **options)
+    assert refused.json()["code"] == code, refused.text
+    assert shared.spent(account) == 0
+    assert shared.call(who, "GET", "/v1/monitors").json()["monitors"] == []
+
+
+def test_an_exhausted_budget_opens_nothing(shared: Clinic) -> None:
+    """Shows 403 for a session that the account cannot pay in whole."""
+    ann, account = shared.somebody(epsilon="1", kind=FilterKind.PURE)
+    refused = shared.open(ann)
+    assert (refused.status_code, refused.json()["code"]) == (403, "budget_exhausted")
+    assert shared.spent(account) == 0
+    assert shared.open(ann, epsilon="1").status_code == 201
+
+
+def test_the_session_is_charged_before_a_row_is_read_and_closes_the_concentrated_branch(
+    shared: Clinic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shows that opening needs no engine, and that from then on the account counts on the pure and Gaussian sums."""
+    ann, account = shared.somebody()
+    assert Branch.CONCENTRATED in _alive(shared, account)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a row was read")
+
+    monkeypatch.setattr(shared.monitors.private, "run", refuse)
+    assert shared.open(ann).status_code == 201
+    assert _alive(shared, account) == (Branch.PURE, Branch.GAUSSIAN)
+
+
+def _alive(clinic: Clinic, account: str) -> tuple[Branch, ...]:
+    found = clinic.services.ledger.account(account)
+    return alive_branches(found.spent, found.branches)
+
+
+def test_a_failed_evaluation_is_counted_and_says_nothing(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that a failure shows at a visible moment as one opaque outcome, keeps the charge and the state, and that
+    the same version may be evaluated again."""
+    account = clinic.person("ann")
+    monitor = clinic.open("ann", evaluations=2).json()["id"]
+    charged, slept = clinic.spent(account), list[float]()
+    pace = clinic.monitors.journey.pace
+    monkeypatch.setattr(pace, "sleep", slept.append)
+
+    def fail(*_: object, **__: object) -> None:
+        raise ExecutionFailed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(clinic.monitors.private, "run", fail)
+        failed = clinic.evaluate("ann", monitor)
+    assert (failed.status_code, failed.json()["code"]) == (500, "execution_failed")
+    assert len(slept) == 1
+    last = clinic.call("ann", "GET", f"/v1/monitors/{monitor}").json()["last"]
+    assert (last["outcome"], last["number"], last["gap"]) == ("failed", 1, None)
+    assert clinic.evaluate("ann", monitor).json()["outcome"] == "not_passed"
+    assert len(slept) == 2
+    clinic.grow(1)
+    assert clinic.evaluate("ann", monitor).status_code == 409, "the stated number of evaluations is used up"
+    assert clinic.spent(account) == charged
+
+
+def test_two_outcomes_at_once_are_never_one_hit_too_many(shared: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that an evaluation that another one overtook is thrown away unseen: one hit, where two were found."""
+    ann, _ = shared.somebody()
+    monitor = shared.open(ann, threshold="100", stream=True).json()["id"]
+    row = shared.services.registry.monitor(monitor)
+    assert row is not None
+    assert shared.monitors.evaluate(row, EvaluateMonitor()).outcome == "passed"
+    with pytest.raises(Problem) as caught:
+        shared.monitors.evaluate(row, EvaluateMonitor())
+    assert caught.value.finding.code == "conflict"
+    shown = shared.call(ann, "GET", f"/v1/monitors/{monitor}").json()
+    assert (len(shown["passed"]), shown["last"]["outcome"], shown["last"]["gap"]) == (1, "failed", None)
+
+
+def test_every_comparison_has_the_noise_that_was_charged(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows by a recorder at the gateway: one true distance for each evaluation, under the scales of the event that the
+    ledger has, with the threshold's noise kept from one to the next."""
+    clinic.person("ann")
+    seen: list[tuple[int, SparseRun, int]] = []
+    genuine = gateway.compare
+
+    def compare(run: SparseRun, distances: Integers, bits: BitSource) -> tuple[Hit, ...]:
+        seen.append((int(distances[0]), run, run.threshold.noise.value >> (run.threshold.noise.length - 64)))
+        return genuine(run, distances, bits)
+
+    monkeypatch.setattr(gateway, "compare", compare)
+    monitor = clinic.open("ann").json()["id"]
+    clinic.evaluate("ann", monitor)
+    clinic.evaluate("ann", monitor)
+    clinic.grow(10)
+    clinic.evaluate("ann", monitor)
+    assert [distance for distance, _, _ in seen] == [PEOPLE - 3500, PEOPLE - 3490]
+    assert seen[0][2] == seen[1][2]
+    assert {run.mechanism.sensitivity for _, run, _ in seen} == {1}, "each of ten people moved the distance by one"
+    (core,) = [
+        entry
+        for entry in clinic.services.ledger.entries(clinic.services.registry.monitor(monitor).account)  # type: ignore[union-attr]
+        if entry.query_id == monitor and '"sparse_session/1"' in entry.details
+    ]
+    event = seen[0][1].mechanism.event()
+    for value in event.parameters().values():
+        assert f'"{value}"' in core.details
+    assert np.isclose(float(event.epsilon), 2)
+
+
+def test_a_restored_ledger_ends_its_monitors(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that after an older copy was put back, which may have forgotten hits, monitors say nothing more."""
+    clinic.person("ann")
+    monitor = clinic.open("ann").json()["id"]
+    ledger = clinic.services.ledger
+    monkeypatch.setattr(ledger, "_behind", {"sequence": 1})
+    ledger.acknowledge_restore(actor="root", reason="a disk failed")
+    refused = clinic.evaluate("ann", monitor)
+    assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+    assert clinic.open("ann").status_code == 201
+    other = clinic.open("ann").json()["id"]
+    assert clinic.evaluate("ann", other).json()["outcome"] == "not_passed"
+
+
+def test_changed_declarations_do_not_widen_a_session(clinic: Clinic) -> None:
+    """Shows that a monitor of rows is refused once a unit may have more of them than it was charged for."""
+    clinic.person("ann")
+    sql = "SELECT COUNT(*) FROM visits"
+    monitor = clinic.open("ann", sql=sql, threshold="100000", epsilon="20").json()["id"]
+    assert clinic.evaluate("ann", monitor).json()["outcome"] == "not_passed"
+    text = clinic.path.read_text()
+    clinic.path.write_text(text.replace("rows_per_unit: 20", "rows_per_unit: 40"))
+    attach(clinic.services, clinic.path)
+    refused = clinic.evaluate("ann", monitor)
+    assert (refused.status_code, refused.json()["code"]) == (403, "policy_forbids")
+
+
+def test_a_poll_waits_for_the_next_version(shared: Clinic) -> None:
+    """Shows a long poll: it says the same when nothing came, and waits no longer than it was asked to."""
+    ann, _ = shared.somebody()
+    monitor = shared.open(ann).json()["id"]
+    first = shared.evaluate(ann, monitor, wait_ms=5_000).json()
+    assert first["repeated"] is False
+    waited = shared.evaluate(ann, monitor, wait_ms=300).json()
+    assert waited == {**first, "repeated": True}
