@@ -12,9 +12,17 @@ from engines.snapshot_findings import SnapshotFinding
 from engines.stored import FORMAT
 from engines.table_source import TableSource
 from privacy.policy import Column, ColumnType, Dataset, KeyValue, Reference, Table
+from privacy.stored_norms import SQUARES_MAX
 from privacy.values import Json
 
-__all__ = ["data_version", "declaration_findings", "described_column", "described_table", "described_unit"]
+__all__ = [
+    "data_version",
+    "declaration_findings",
+    "described_column",
+    "described_table",
+    "described_unit",
+    "norms_stored",
+]
 
 
 def declaration_findings(dataset: Dataset, sources: Sequence[TableSource]) -> list[SnapshotFinding]:
@@ -108,6 +116,9 @@ def described_unit(dataset: Dataset) -> dict[str, Json]:
 def described_table(dataset: Dataset, table: Table, source: TableSource) -> dict[str, Json]:
     """A declared table and its source as workers read them. The version of the data is made of it."""
     last = table
+    # Only where norms are kept: the versions of other data stay what they were.
+    norms = norms_stored(table)
+    more: dict[str, Json] = {} if norms is None else {"norms": list(norms)}
     for reference in table.unit_path:
         following = dataset.table(reference.table)
         assert following is not None
@@ -134,7 +145,25 @@ def described_table(dataset: Dataset, table: Table, source: TableSource) -> dict
             }
             for column in table.columns
         ],
+        **more,
     }
+
+
+def norms_stored(table: Table) -> tuple[str, ...] | None:
+    """The columns by which a new snapshot keeps the squares of units' rows: the first ones with public keys.
+
+    None for a table of which no norms are kept.
+    """
+    if not table.protected or table.one_row:
+        return None
+    keyed = [
+        column.name
+        for column in table.columns
+        if column.type is ColumnType.BOOLEAN
+        or column.keys_from is not None
+        or (column.keys is not None and column.keys.other is None)
+    ]
+    return tuple(keyed[:SQUARES_MAX])
 
 
 def _described_length(column: Column, *, names: bool) -> dict[str, Json]:

@@ -94,6 +94,8 @@ class TwinTable:
     name: str
     protected: bool
     columns: tuple[DescribedColumn, ...]
+    norms: tuple[str, ...] | None = None
+    """The columns by which the squares of units' rows are kept, None where no norms are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,7 @@ class BuildTable(SourceFile):
     one_row: bool
     rows_stored: int | None
     columns: tuple[DescribedColumn, ...]
+    norms: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from engines.arrays import columns_of, decode_values
-from engines.declaration import data_version, declaration_findings, described_table, described_unit
+from engines.declaration import data_version, declaration_findings, described_table, described_unit, norms_stored
 from engines.described import Fingerprint
 from engines.frames import Frame, FrameFault
 from engines.process import Failure, LoneWorker, WorkerOptions
@@ -70,7 +70,10 @@ def build_snapshot(dataset: Dataset, sources: Sequence[TableSource], *, director
             "sources": [write_record(item) for item in fingerprints],
         }
         report = _completed(worker.call(build, timeout_seconds=_BUILD_SECONDS, parse=_report))
-        publish(worker.directory / "snapshot.duckdb", path, dataset, report)
+        publish(
+                worker.directory / "snapshot.duckdb", path, dataset, report,
+                norms={table.name: norms for table in dataset.tables if (norms := norms_stored(table)) is not None},
+            )  # fmt: skip
     return Snapshot(path, version, report)
 
 

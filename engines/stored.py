@@ -10,7 +10,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -27,6 +27,7 @@ __all__ = [
     "public_columns",
     "publish",
     "snapshot_file",
+    "stored_norms",
     "sweep",
 ]
 
@@ -104,6 +105,19 @@ def public_columns(path: Path) -> dict[str, dict[str, str]]:
         return {}
 
 
+def stored_norms(path: Path) -> dict[str, tuple[str, ...]]:
+    """For each table of a snapshot that keeps norms of units (privacy/stored_norms.py) the columns of their squares.
+
+    Empty where the manifest says nothing of them: the snapshots of earlier versions.
+    """
+    try:
+        norms = _manifest(path)["norms"]
+        assert isinstance(norms, dict)
+        return {name: tuple(columns) for name, columns in norms.items()}
+    except (OSError, ValueError, LookupError):
+        return {}
+
+
 def _manifest(path: Path) -> dict[str, object]:
     manifest = json.loads(_manifest_path(path).read_text())
     if not isinstance(manifest, dict):
@@ -115,8 +129,13 @@ def _manifest_path(path: Path) -> Path:
     return path.with_suffix(".json")
 
 
-def publish(built: Path, path: Path, dataset: Dataset, report: SnapshotReport) -> None:
-    """Make the finished file visible under its version: durable first, then renamed; the manifest comes last."""
+def publish(
+    built: Path, path: Path, dataset: Dataset, report: SnapshotReport, *, norms: Mapping[str, Sequence[str]]
+) -> None:
+    """Make the finished file visible under its version: durable first, then renamed; the manifest comes last.
+
+    `norms` lists for each table that keeps norms of its units the columns of their squares.
+    """
     os.chmod(built, 0o400)
     _sync(built)
     manifest = {
@@ -133,6 +152,7 @@ def publish(built: Path, path: Path, dataset: Dataset, report: SnapshotReport) -
             for table in dataset.tables
             if not table.protected
         },
+        "norms": norms,
     }
     os.replace(built, path)
     descriptor, name = tempfile.mkstemp(prefix=".manifest-", dir=path.parent)

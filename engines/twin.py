@@ -47,7 +47,12 @@ def twin_of(dataset: Dataset) -> Twin:
         if known is not None:
             return known[1]
     tables: tuple[Mapping[str, Json], ...] = tuple(
-        {"name": table.name, "protected": table.protected, "columns": [described_column(c) for c in table.columns]}
+        {
+            "name": table.name,
+            "protected": table.protected,
+            "columns": [described_column(c) for c in table.columns],
+            "norms": None if table.stored_norms is None else list(table.stored_norms),
+        }
         for table in dataset.tables
     )
     shape = json.dumps([dataset.name, tables])

@@ -174,6 +174,9 @@ class Table:
     `rows_stored_per_unit` is the most rows of one unit that a snapshot keeps (None: the default, see `rows_stored`);
     `rows_expected` is about how many rows the table has, as far as the owner says so in public. It sets the moment at
     which answers appear, and nothing else.
+
+    `stored_norms` are the columns by which the snapshot keeps the squares of each unit's rows (see stored_norms.py);
+    None where it keeps no norms: an older snapshot, or a table of which a unit has one row. No number depends on it.
     """
 
     name: str
@@ -187,6 +190,7 @@ class Table:
     description: str = ""
     rows_stored_per_unit: int | None = None
     rows_expected: int | None = None
+    stored_norms: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         names = [column.name.lower() for column in self.columns]

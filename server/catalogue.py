@@ -23,7 +23,7 @@ from pathlib import Path
 
 from engines.snapshot import build_snapshot, public_values
 from engines.snapshot_findings import SnapshotFinding, SnapshotRefused
-from engines.stored import open_snapshot, snapshot_file
+from engines.stored import open_snapshot, snapshot_file, stored_norms
 from privacy.policy import ColumnType, Dataset, KeyValue, PublicKeys
 from privacy.refusal import Finding
 from server.datasets import (
@@ -320,6 +320,7 @@ class ServedDatasets:
             public_values=values,
         )
         known = replace(_with_public_keys(dataset, snapshot), public=SnapshotRows(snapshot))
+        known = _with_stored_norms(known, snapshot)
         return _Entry(known, snapshot)
 
     def _policy_version(self, name: str, document: Mapping[str, object]) -> int:
@@ -391,6 +392,13 @@ def _with_public_keys(dataset: Dataset, snapshot: Path) -> Dataset:
             columns.append(column)
         tables.append(replace(table, columns=tuple(columns)))
     return replace(dataset, tables=tuple(tables))
+
+
+def _with_stored_norms(dataset: Dataset, snapshot: Path) -> Dataset:
+    """The dataset with the norms of units that its snapshot keeps: those of earlier versions keep none."""
+    norms = stored_norms(snapshot)
+    tables = tuple(replace(table, stored_norms=norms.get(table.name)) for table in dataset.tables)
+    return replace(dataset, tables=tables)
 
 
 def _public_values(snapshot: Path, table: str, column: str, kind: ColumnType) -> list[KeyValue]:

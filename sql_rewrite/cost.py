@@ -211,7 +211,13 @@ def work_of(
     statements = [(bounded, passes_of(bounded)) for bounded in cores]
     # Of rows that both statements share the sums have counted the one pass.
     summed = {id(bounded) for bounded in cores if bounded.described.name not in apart}
-    statements += [(bounded, 0 if id(bounded) in summed and shares_tables(bounded) else 1) for bounded in first]
+    histograms = [(bounded, 0 if id(bounded) in summed and shares_tables(bounded) else 1) for bounded in first]
+    for bounded in [one for one, _ in histograms if shape_of(one) is Shape.STORED]:
+        found = _stored_histogram(bounded, costs)
+        unit += found.row * bounded.core.sources[0].table.rows_stored + costs.scattered + found.vector
+        rows += found.row * (bounded.core.sources[0].table.rows_expected or ROWS_ASSUMED) * USUAL_SHARE
+        operators += found.operators
+    statements += [(bounded, passes) for bounded, passes in histograms if shape_of(bounded) is not Shape.STORED]
     for bounded, passes in statements:
         root = bounded.core.sources[0].table
         stored = rows_tried(bounded.core.sources)
@@ -226,7 +232,9 @@ def work_of(
         if not bounded.one_row:
             # Values of the unit do not lie together once they are grouped.
             unit += stored * costs.clipped * sum(1 for b in bounded.statistics if b.distinct is not None)
-        if isinstance(bounded.contribution, NormedContribution):
+        normed = isinstance(bounded.contribution, NormedContribution)
+        shape = shape_of(bounded) if normed else None
+        if normed and shape is not Shape.STORED:
             # Totals of the unit over its cells, its factors, and these beside its cells: for each statement.
             unit += cells * (costs.choice + 2 * costs.join) + len(bounded.norms) * costs.scattered
         # Rows of joined tables are hashed whether or not a row finds them.
@@ -239,9 +247,7 @@ def work_of(
         operators += reads * below.operators
         joined = (source.table for source in bounded.core.sources[1:])
         unit += sum(table.rows_stored for table in joined if table.protected) * costs.join * max(1, reads)
-        normed = isinstance(bounded.contribution, NormedContribution)
-        celled = normed and passes > 0 and shape_of(bounded) is Shape.CELLS
-        of_cell = _cell_nanoseconds(bounded, costs) if celled else 0.0
+        of_cell = _cell_nanoseconds(bounded, costs) if passes and shape is Shape.CELLS else 0.0
         expected = (root.rows_expected or ROWS_ASSUMED) * times_tried(bounded.core.sources)
         rows += expected * (usual.row + of_cell) * USUAL_SHARE
         operators += worst.operators
@@ -259,6 +265,12 @@ def work_of(
         costliest=None if costliest is None else shortened(describe(costliest[1])),
         costs=costs,
     )
+
+
+def _stored_histogram(bounded: BoundedCore, costs: EngineCosts) -> _Sum:
+    """A histogram of kept norms for one row: each is looked at, and one of each unit has its bins computed."""
+    norms = len(bounded.norms)
+    return _Sum(costs.factor * (1 + norms), costs.core_vector + costs.factor * norms, costs.plan_core + 4 * norms)
 
 
 def _below(bounded: BoundedCore, costs: EngineCosts) -> Below:
@@ -363,8 +375,9 @@ def _core(bounded: BoundedCore, costs: EngineCosts, passes: int, *, typical: int
     texts = [key for key in keys if key.type is ColumnType.TEXT]
     compared = sum(min(meter.characters(key), _KEY_CHARACTERS) for key in texts) * costs.key_character
     row += compared
+    stored = isinstance(bounded.contribution, NormedContribution) and shape_of(bounded) is Shape.STORED
     if not bounded.one_row:
-        row += 0.0 if paired else costs.unit
+        row += 0.0 if paired or stored else costs.unit
         for key, domain in zip(keys, bounded.domains, strict=True):
             if domain is None:
                 row += costs.salt
@@ -379,12 +392,15 @@ def _core(bounded: BoundedCore, costs: EngineCosts, passes: int, *, typical: int
                     row += costs.choice
             case NormedContribution():
                 # The unit's factors beside its rows: beside its cells they are counted by cell.
-                row += costs.join if shape_of(bounded) is Shape.ROWS else 0.0
+                row += {Shape.ROWS: costs.join, Shape.STORED: costs.factor * len(bounded.norms)}.get(
+                    shape_of(bounded), 0.0
+                )
             case _:
                 assert_never(bounded.contribution)
     base = row
     operators = costs.plan_core + len(keys) + 2 * sums
-    vectors = costs.core_vector
+    # Factors of units beyond a norm are computed in vectors of rows that lie together.
+    vectors = costs.core_vector + costs.clipped * len(bounded.norms) * stored
     for _ in range(scans_of(bounded) - 1):
         # The same rows, keys and groups once more; what a value takes is beside it.
         row += base

@@ -22,12 +22,15 @@ with one row has one key, and needs none of this.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import assert_never
 
 from privacy.policy import ColumnType
 from privacy.statement import Shared, SharedTable, Statement, StatementKey, StatementPlaces, StatementSum
 from privacy.statistic import Encoding
+from privacy.stored_norms import FIRST
 from sql_rewrite.bounded import BoundedCore, BoundedStatistic
 from sql_rewrite.contribution import Contribution, NormedContribution
 from sql_rewrite.dialects.dialect import Dialect
@@ -69,9 +72,12 @@ from sql_rewrite.scalars import (
     Whole,
 )
 from sql_rewrite.statistics.registry import sums_of
+from sql_rewrite.stored_norms import known_norms
 from sql_rewrite.unit_worth import ONE, under
 
 __all__ = ["UNITS_MAX", "lower", "lower_histogram"]
+
+NO_NORMS: Mapping[str, str] = MappingProxyType({})
 
 UNITS_MAX = 2**40
 """Most units (and rows) of a snapshot: a public constant that keeps every sum below 2^127."""
@@ -95,7 +101,8 @@ def lower_histogram(bounded: BoundedCore, bin_name: str, dialect: Dialect, *, sh
         owned = [next(b for b in bounded.statistics if b.statistic.norm == name) for name in names]
         bounded = replace(bounded, statistics=tuple(dict.fromkeys(owned)))
     lowering = _Lowering(bounded)
-    rows, sums = lowering._base(with_unit=True), NormSums(bounded, lowering.keys, lowering.hidden)
+    sums = NormSums(bounded, lowering.keys, lowering.hidden)
+    rows = lowering._units_stored() if sums.shape is Shape.STORED else lowering._base(with_unit=True)
     columns = [Output(Column("g", bin_name), bin_name)]
     for name in names:
         columns += lowering._split(f"{name}_0", count=False)
@@ -239,8 +246,15 @@ class _Lowering:
 
     # Rows
 
-    def _base(self, *, with_unit: bool) -> Relation:
-        """Rows with their keys, encoded values and filters.
+    def _units_stored(self) -> Relation:
+        """One row of each unit with its norms, where the snapshot keeps them."""
+        norms, root = known_norms(self.bounded), self.core.sources[0].relation
+        assert norms is not None
+        columns = tuple([Output(Column(root, column), f"{name}m") for name, column in norms.items()])
+        return TableRows(columns, self._sources(draw=False), Column(root, FIRST))
+
+    def _base(self, *, with_unit: bool, norms: Mapping[str, str] = NO_NORMS) -> Relation:
+        """Rows with their keys, encoded values and filters, and with the norms of their unit in these columns.
 
         No row is left out for its key: all its values are in the public domain (`map_domain` says why), and the
         release refuses a group that is not.
@@ -249,6 +263,7 @@ class _Lowering:
         chosen = isinstance(contribution, Contribution) and contribution.choose_groups
         draw = with_unit and chosen
         columns = self._placed(with_unit=with_unit, with_draw=draw)
+        columns += [Output(Column(self.core.sources[0].relation, column), f"{name}m") for name, column in norms.items()]
         for bounded in self.bounded.statistics:
             columns += self._row_columns(bounded)
         where = self._where()
@@ -355,7 +370,11 @@ class _Lowering:
     def _norms_summed(self, shared: Relation | None) -> Relation:
         """Units scaled to norms, and summed per group."""
         vectors = {bounded.statistic.name: self._vector(bounded) for bounded in self.bounded.statistics}
-        rows = self._base(with_unit=True) if shared is None else shared
+        stored = known_norms(self.bounded)
+        if stored is not None:
+            rows = self._base(with_unit=False, norms=stored)
+        else:
+            rows = self._base(with_unit=True) if shared is None else shared
         return NormSums(self.bounded, self.keys, self.hidden).summed(rows, vectors, shared=shared is not None)
 
     def _units_summed(self, contribution: Contribution) -> Relation:

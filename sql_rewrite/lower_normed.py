@@ -1,15 +1,16 @@
 """What one unit adds where it is scaled to norms, and in which bin of their histograms it counts.
 
 A unit's factor is floor(2^b min(1, C / N)), N its norm and b the binary places of the statistics; all that it adds is
-multiplied by it, and nothing is rounded after that. Three shapes:
+multiplied by it, and nothing is rounded after that. Four shapes:
 
+    stored  the snapshot keeps the unit's norm beside each of its rows (stored_norms.py): rows, factor -> group by key
     alone   a unit is in one cell: rows -> group by unit and key, factor from what is there -> group by key
     rows    norms that add up over rows (L1, nothing negative): rows -> group by unit, factor -> joined back to the rows
             -> group by key
     cells   rows -> group by unit and key -> norm of the unit by a window over these few -> factor -> group by key
 
-The statements of the histogram and of the sums share what does not depend on the norms (`tables`): in the last shape
-each unit's cells and norms, in the second its norms, in the first its one cell. Then these are tables that are made
+The statements of the histogram and of the sums share what does not depend on the norms (`tables`): cells have each
+unit's cells and norms, rows its norms, alone its one cell. Then these are tables that are made
 once, both statements read them, and the window is a join with the units' norms.
 
 Names are those of the statistics (s0n rows with a value, s0x and s0y sums of T and T^2), of the filters (c0, rows of
@@ -50,6 +51,7 @@ from sql_rewrite.relations import (
 from sql_rewrite.scalars import Arithmetic, Case, Cast, Coalesce, Comparison, Function, Held, Named, Scalar
 from sql_rewrite.scalars import Whole as W
 from sql_rewrite.statistics.registry import sums_of
+from sql_rewrite.stored_norms import known_norms
 from sql_rewrite.unit_worth import INTEGER, ONE, WIDE, count_under, under, when
 
 __all__ = ["NormSums", "Shape", "shape_of", "shares_tables"]
@@ -72,6 +74,7 @@ _GROUPS = "ug"
 class Shape(enum.Enum):
     """How norms are found, as this module says."""
 
+    STORED = "stored"
     ALONE = "alone"
     ROWS = "rows"
     CELLS = "cells"
@@ -80,6 +83,8 @@ class Shape(enum.Enum):
 def shape_of(bounded: BoundedCore) -> Shape:
     """Which shape a core has whose units are scaled to norms: a function of declarations."""
     assert isinstance(bounded.contribution, NormedContribution)
+    if known_norms(bounded) is not None:
+        return Shape.STORED
     if bounded.contribution.cells == 1:
         return Shape.ALONE
     counts_units = any(item.statistic.norm is None for item in bounded.statistics)
@@ -94,7 +99,7 @@ def shares_tables(bounded: BoundedCore) -> bool:
     Each row of the table is at most one row of them. Where no number of rows is declared, they share. Counts by place
     are made of rows and not of cells, so that a core with quantiles shares none.
     """
-    if any(item.statistic.tree is not None for item in bounded.statistics):
+    if known_norms(bounded) is not None or any(item.statistic.tree is not None for item in bounded.statistics):
         return False
     rows = bounded.core.sources[0].table.rows_expected
     columns = len(bounded.described.keys.columns) + 2 * len(bounded.norms) + 2 * len(bounded.statistics)
@@ -132,6 +137,8 @@ class NormSums(NormWorth):
                 return ((_CELLS, self._needed(rows)),)
             case Shape.ROWS:
                 return ((_NORMS, self._unit_norms(rows)),)
+            case Shape.STORED:
+                return ()
             case Shape.CELLS:
                 norms = Grouped(SharedRows(_CELLS), "w", ("u",), ("u",), self._all_totals())
                 return (_CELLS, self._needed(rows)), (_NORMS, norms)
@@ -153,6 +160,10 @@ class NormSums(NormWorth):
     def summed(self, rows: Relation, vectors: dict[str, list[Scalar]], *, shared: bool) -> Relation:
         """The sums per group. `vectors` has what one row adds to each statistic, which the rows' shape scales."""
         match self.shape:
+            case Shape.STORED:
+                assert not shared
+                factors = tuple([Output(self._factor(norm, Named(f"{_name(norm)}m")), _f(norm)) for norm in self.norms])
+                return Grouped(Extended(rows, "q", factors), "p", self.keys, self.keys, self._row_products(vectors))
             case Shape.ALONE:
                 layer = SharedRows(_CELLS) if shared else self._valued(self._by_unit(rows))
                 factors = tuple([Output(self._factor(norm, Named(f"{_name(norm)}v")), _f(norm)) for norm in self.norms])
@@ -331,6 +342,8 @@ class NormSums(NormWorth):
                 units = self._alone_norms()
             case Shape.ROWS | Shape.CELLS if shared:
                 units = SharedRows(_NORMS)
+            case Shape.STORED:
+                units = rows
             case Shape.ALONE | Shape.ROWS:
                 units = (
                     self._unit_norms(rows)

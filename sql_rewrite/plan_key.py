@@ -76,9 +76,10 @@ _OUTSIDE: dict[type, frozenset[str]] = {
     Keys: frozenset({"domain"}),
     Norm: frozenset({"text"}),
     Statistic: frozenset({"argument"}),
-    Table: frozenset({"columns", "description"}),
+    Table: frozenset({"columns", "description", "stored_norms"}),
 }
-"""Fields that only people read, and the cells, which are hashed apart: there may be a hundred thousand.
+"""Fields that only people read, those by which the same numbers are found sooner, and the cells, which are hashed
+apart: there may be a hundred thousand.
 
 The levels that are read change the noise, not what is asked of the rows: the key of a release has them
 (`server/journey/release_key.py`)."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from engines.described import DescribedColumn
 from engines.handlers.connection import literal
 from privacy.policy import ColumnType
+from privacy.stored_norms import FIRST, ROWS, squares_name
 
-__all__ = ["PLAIN_TYPES", "enumeration", "stored_type"]
+__all__ = ["PLAIN_TYPES", "enumeration", "norm_types", "stored_type"]
 
 PLAIN_TYPES = {kind.value: kind.sql for kind in ColumnType}
 """The type of the values of a column: what an analyst sees, however they are stored."""
@@ -20,3 +23,8 @@ def enumeration(column: DescribedColumn) -> str | None:
 def stored_type(column: DescribedColumn) -> str:
     """The engine's type of a described column."""
     return enumeration(column) or PLAIN_TYPES[column.type]
+
+
+def norm_types(columns: Sequence[str]) -> list[tuple[str, str]]:
+    """The columns of kept norms, with squares by these columns, and their types (privacy/stored_norms.py)."""
+    return [(ROWS, "BIGINT"), *((squares_name(column), "BIGINT") for column in columns), (FIRST, "BOOLEAN")]

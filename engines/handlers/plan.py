@@ -13,7 +13,7 @@ from engines.described import TwinTable
 from engines.handler import Invalid
 from engines.handlers.connection import identifier, lock_down, private_settings
 from engines.handlers.judge import Broken, judge, open_tables
-from engines.handlers.layout import stored_type
+from engines.handlers.layout import norm_types, stored_type
 from engines.handlers.private import run_statement
 from engines.records import read_list, read_records
 from privacy.values import Json
@@ -88,6 +88,8 @@ def open_twin(tables: object, schema: str) -> Twin:
         columns = [f"{identifier(column.name)} {stored_type(column)}" for column in table.columns]
         if table.protected:
             columns += ['"unit$id" INTEGER', '"unit$draw" UBIGINT']
+        if table.norms is not None:
+            columns += [f"{identifier(name)} {kind}" for name, kind in norm_types(table.norms)]
         stored.execute(f"CREATE TABLE main.{identifier(table.name)} ({', '.join(columns)})")
     seen = open_tables(stored, described, schema=schema)
     lock_down(stored, local_files=False)

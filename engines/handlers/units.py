@@ -8,11 +8,12 @@ import duckdb
 
 from engines.described import BuildRequest, BuildTable
 from engines.handlers.connection import identifier, one_number
-from engines.handlers.layout import stored_type
+from engines.handlers.layout import norm_types, stored_type
 from engines.handlers.sources import Refused
 from engines.handlers.stage import Staged
 from engines.snapshot_findings import SnapshotFinding
 from engines.stored import TableReport
+from privacy.stored_norms import FIRST, ROWS, squares_name
 
 __all__ = ["make_units", "store_table", "verify_units"]
 
@@ -97,6 +98,28 @@ def _choose_rows(
     return one_number(connection, f"SELECT count(*) FROM staging.main.beyond{position}")
 
 
+def _make_norms(connection: duckdb.DuckDBPyConnection, columns: Sequence[str], position: int, rows: str) -> None:
+    """One row for each unit with its norms (privacy/stored_norms.py) over these joined rows, and one of its rows.
+
+    What a unit has here is made of its own rows: groups are by unit, and then by unit and one column.
+    """
+    owned, norms = f"staging.main.owned{position}", f"staging.main.norms{position}"
+    keys = "".join(f", t.{identifier(name)} AS k{place}" for place, name in enumerate(columns))
+    connection.execute(f"CREATE TABLE {owned} AS SELECT u.id AS id, t.rowid AS number{keys} FROM {rows}")
+    source = f"(SELECT id, count(*) AS n, min(number) AS number FROM {owned} GROUP BY id) AS r"
+    listed = [f"CAST(r.n AS BIGINT) AS {identifier(ROWS)}"]
+    for place, name in enumerate(columns):
+        cells = f"SELECT id, count(*) AS n FROM {owned} GROUP BY id, k{place}"
+        source += (
+            f" JOIN (SELECT id, CAST(sum(n * n) AS BIGINT) AS n FROM ({cells}) GROUP BY id) AS s{place} USING (id)"
+        )
+        listed.append(f"s{place}.n AS {identifier(squares_name(name))}")
+    connection.execute(
+        f"CREATE TABLE {norms} AS SELECT r.id AS id, r.number AS number, {', '.join(listed)} FROM {source}"
+    )
+    connection.execute(f"DROP TABLE {owned}")
+
+
 def store_table(
     connection: duckdb.DuckDBPyConnection, request: BuildRequest, position: int, units: int, staged: Staged
 ) -> TableReport:
@@ -125,8 +148,13 @@ def store_table(
         if not table.one_row:
             assert table.rows_stored is not None
             beyond = _choose_rows(connection, request, position, source, table.rows_stored)
-        if beyond:
-            order = f" WHERE t.rowid NOT IN (SELECT number FROM staging.main.beyond{position}){order}"
+        kept = f" WHERE t.rowid NOT IN (SELECT number FROM staging.main.beyond{position})" if beyond else ""
+        if table.norms is not None:
+            _make_norms(connection, table.norms, position, f"{source}{kept}")
+            columns += [f"n.{identifier(name)}" for name, _ in norm_types(table.norms)[:-1]]
+            columns.append(f"t.rowid = n.number AS {identifier(FIRST)}")
+            source += f" JOIN staging.main.norms{position} AS n ON u.id = n.id"
+        order = f"{kept}{order}"
     target = f"main.{identifier(table.name)}"
     connection.execute(f"CREATE TABLE {target} AS SELECT {', '.join(columns)} FROM {source}{order}")
     stored = one_number(connection, f"SELECT count(*) FROM {target}")

@@ -79,6 +79,8 @@ class EngineCosts:
     key_character: float
     choice: float
     """Choosing groups, or adding up a unit's rows over its groups."""
+    factor: float
+    """A unit's factor by a kept norm, beside each of its rows; or reading whether a row is its unit's first."""
     cell: float
     """One cell of a unit: written to a table, read for the unit's norm, and joined with its factor."""
     cell_sum: float

@@ -47,6 +47,7 @@ from privacy.policy import ColumnType, Table
 from privacy.refusal import Refused
 from privacy.statement import Statement
 from privacy.statistic import StatisticKind
+from privacy.stored_norms import FIRST, ROWS, squares_name
 from sql_rewrite import bound as bounding
 from sql_rewrite import lift as lifting
 from sql_rewrite import lower as lowering
@@ -118,6 +119,19 @@ class Store:
             values += [[numbers[owner] for owner in owners], [self.draws[owner] for owner in owners]]
             parts.append(f'unnest(CAST(${len(values) - 1} AS INTEGER[])) AS "unit$id"')
             parts.append(f'unnest(CAST(${len(values)} AS UBIGINT[])) AS "unit$draw"')
+        if table.stored_norms is not None:
+            counted = Counter(owners)
+            values += [
+                [counted[owner] for owner in owners],
+                [owner not in owners[:at] for at, owner in enumerate(owners)],
+            ]
+            parts.append(f'unnest(CAST(${len(values) - 1} AS BIGINT[])) AS "{ROWS}"')
+            parts.append(f'unnest(CAST(${len(values)} AS BOOLEAN[])) AS "{FIRST}"')
+            for name in table.stored_norms:
+                cells = Counter(zip(owners, [stored(row[name]) for row in rows], strict=True))
+                squares = {owner: sum(n * n for (of, _), n in cells.items() if of == owner) for owner in counted}
+                values.append([squares[owner] for owner in owners])
+                parts.append(f"unnest(CAST(${len(values)} AS BIGINT[])) AS {identifier(squares_name(name))}")
         self.connection.execute(f"CREATE TABLE {identifier(table.name)} AS SELECT {', '.join(parts)}", values)
 
     def exact(self, statement: Statement) -> Exact:

@@ -16,6 +16,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
+from engines.declaration import norms_stored
 from mechanisms.norm_choice import bin_of, edge
 from privacy.bounds import AutomaticContribution
 from privacy.norms import NORM_GRAIN, NORM_MAX, NormOf, NormPower
@@ -35,7 +36,16 @@ from tests.audit.harness import Side, Store, Tally, check_noise, check_pair, nei
 from tests.audit.interpreter import bernstein_vectors, encoder, grouped_rows, on_nodes, row_vector, taken_rows
 from tests.audit.violation import Violation, require
 
-__all__ = ["NormedReference", "Seen", "at_some_norms", "audit_norms", "automatic", "check_normed_side", "check_stores"]
+__all__ = [
+    "NormedReference",
+    "Seen",
+    "at_some_norms",
+    "audit_norms",
+    "automatic",
+    "check_normed_side",
+    "check_stores",
+    "with_norms",
+]
 
 Key = tuple[Any, ...]
 Interval = tuple[int, int]
@@ -64,9 +74,16 @@ def automatic(scene: Scene) -> Scene:
     return replace(scene, dataset=replace(scene.dataset, tables=tables))
 
 
+def with_norms(scene: Scene) -> Scene:
+    """The scene whose snapshot keeps the norms of units (privacy/stored_norms.py)."""
+    tables = tuple(replace(table, stored_norms=norms_stored(table)) for table in scene.dataset.tables)
+    return replace(scene, dataset=replace(scene.dataset, tables=tables))
+
+
 def audit_norms(seed: int, *, queries: int, neighbours: int, seen: Seen) -> None:
     """Many triples over one scene, by both powers. Errors: Violation."""
     scene = automatic(make_scene(seed))
+    scene = with_norms(scene) if seed % 2 else scene
     sides = neighbours_of(scene, seed, neighbours)
     texts = [make_query(scene, seed * 1_000 + number) for number in range(queries)]
     with ExitStack() as stack:

@@ -6,7 +6,7 @@ in one bin of each histogram, and the noise is that of the event that is charged
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from fractions import Fraction
@@ -16,8 +16,9 @@ import pytest
 
 from privacy.norms import NormOf, NormPower
 from privacy.statistic import StatisticKind
-from sql_rewrite import lower_normed, normed
-from sql_rewrite.bounded import BoundedStatistic
+from privacy.stored_norms import ROWS, squares_name
+from sql_rewrite import lower, lower_normed, normed, stored_norms
+from sql_rewrite.bounded import BoundedCore, BoundedStatistic
 from sql_rewrite.dialects import duckdb as dialect
 from sql_rewrite.dialects.duckdb import DuckDB
 from sql_rewrite.layer_values import Factor, Sum
@@ -26,7 +27,7 @@ from sql_rewrite.relations import Binned, UnitTotals
 from sql_rewrite.scalars import Arithmetic, Cast, EngineType, Named, Scalar, Whole
 from tests.audit.generate import Query, Scene, make_scene
 from tests.audit.harness import Store, neighbours_of
-from tests.audit.normed import Seen, audit_norms, automatic, check_stores
+from tests.audit.normed import Seen, audit_norms, automatic, check_stores, with_norms
 from tests.audit.violation import Violation
 from tests.thinned import slow_ones
 
@@ -43,6 +44,17 @@ TEXTS = [
     "SELECT i.code, COUNT(*) AS n, SUM(i.qty) AS s FROM items i JOIN visits v ON i.visit_id = v.visit_id GROUP BY 1",
     "SELECT COUNT(*) AS n, SUM(days) AS s, COUNT(DISTINCT person_id) AS u FROM visits",
 ]
+
+KEPT = [
+    "SELECT kind, COUNT(*) AS n, AVG(cost) AS a, COUNT(days) AS d FROM visits GROUP BY 1",
+    "SELECT COUNT(*) AS n, VARIANCE(cost) AS v FROM visits",
+    "SELECT urgent, COUNT(*) AS n, AVG(cost) FILTER (WHERE kind = 'a') AS a FROM visits GROUP BY 1",
+    "SELECT kind, COUNT(*) AS n FROM visits WHERE urgent GROUP BY 1",
+    "SELECT urgent, kind, COUNT(*) AS n FROM visits GROUP BY 1, 2",
+    "SELECT UPPER(kind) AS k, COUNT(*) AS n FROM visits GROUP BY 1",
+    "SELECT p.member, COUNT(*) AS n FROM visits v JOIN people p ON v.person_id = p.person_id GROUP BY 1",
+]
+"""Questions some of whose units have norms that a snapshot keeps, and some that look like these."""
 
 HIDDEN = [
     "SELECT CAST(visit_id % 7 AS VARCHAR) AS k, COUNT(*) AS n, SUM(days) AS s, COUNT(DISTINCT person_id) AS u "
@@ -115,6 +127,14 @@ def test_hidden_groups_of_units_of_any_size(rows: int) -> None:
     seen = look(scene, HIDDEN, (NormPower.L2,), spare=True)
     assert seen.triples == 3 * len(HIDDEN)
     assert seen.cores == seen.triples
+
+
+@pytest.mark.parametrize("rows", slow_ones([5], [0, 1, 50, 5_000]))
+def test_norms_that_a_snapshot_keeps(rows: int) -> None:
+    """Sums and histograms are those of the reference, also where no statement groups rows by their unit."""
+    scene = with_norms(with_visits(automatic(make_scene(3)), rows))
+    seen = look(scene, KEPT, spare=True)
+    assert seen.triples > 15
 
 
 # Planted bugs
@@ -304,3 +324,55 @@ def test_a_planted_bug_of_weights_is_found(
     plant(monkeypatch)
     with pytest.raises(Violation, match=r"expected|changed by"):
         look(scene, HIDDEN[:1], (NormPower.L2,), spare=True)
+
+
+def kept_whatever_where_says(patch: pytest.MonkeyPatch) -> None:
+    """The norm of all rows in place of those that WHERE keeps."""
+    plain = stored_norms.known_norms
+
+    def known(bounded: BoundedCore) -> Mapping[str, str] | None:
+        return plain(replace(bounded, core=replace(bounded.core, where=None)))
+
+    patch.setattr(lower_normed, "known_norms", known)
+    patch.setattr(lower, "known_norms", known)
+
+
+def kept_for_each_power(patch: pytest.MonkeyPatch) -> None:
+    """The number of rows in place of the sum of squares."""
+    patch.setattr(stored_norms, "squares_name", lambda column: ROWS)
+
+
+def kept_by_another_column(patch: pytest.MonkeyPatch) -> None:
+    """The squares by one column for groups by another."""
+    patch.setattr(stored_norms, "squares_name", lambda column: squares_name("urgent" if column == "kind" else "kind"))
+
+
+def kept_for_two_keys(patch: pytest.MonkeyPatch) -> None:
+    """The squares by the last key for groups by two."""
+    plain = stored_norms.known_norms
+
+    def known(bounded: BoundedCore) -> Mapping[str, str] | None:
+        return plain(replace(bounded, core=replace(bounded.core, keys=bounded.core.keys[-1:])))
+
+    patch.setattr(lower_normed, "known_norms", known)
+    patch.setattr(lower, "known_norms", known)
+
+
+@pytest.mark.parametrize(
+    ("plant", "text"),
+    [
+        (kept_whatever_where_says, KEPT[3]),
+        (kept_for_each_power, KEPT[0]),
+        (kept_by_another_column, KEPT[0]),
+        (kept_for_two_keys, KEPT[4]),
+    ],
+    ids=lambda given: getattr(given, "__name__", ""),
+)
+def test_a_planted_bug_of_kept_norms_is_found(
+    plant: Callable[[pytest.MonkeyPatch], None], text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One deliberate bug per condition under which a norm is the one that the snapshot keeps."""
+    scene = with_norms(with_visits(automatic(make_scene(3)), 60))
+    plant(monkeypatch)
+    with pytest.raises(Violation, match=r"expected|changed by|bins of"):
+        look(scene, [text], (NormPower.L2,), spare=True)

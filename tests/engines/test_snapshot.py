@@ -74,6 +74,8 @@ def test_layout_of_protected_and_public_tables(tmp_path: Path) -> None:
         ("bills", "amount", "DOUBLE"),
         ("bills", "unit$id", "INTEGER"),
         ("bills", "unit$draw", "UBIGINT"),
+        ("bills", "unit$rows", "BIGINT"),
+        ("bills", "unit$first", "BOOLEAN"),
         ("people", "id", "BIGINT"),
         ("people", "Kind", "ENUM('b', 'a')"),
         ("people", "unit$id", "INTEGER"),
@@ -83,6 +85,8 @@ def test_layout_of_protected_and_public_tables(tmp_path: Path) -> None:
         ("visits", "city", "VARCHAR"),
         ("visits", "unit$id", "INTEGER"),
         ("visits", "unit$draw", "UBIGINT"),
+        ("visits", "unit$rows", "BIGINT"),
+        ("visits", "unit$first", "BOOLEAN"),
     ]
     assert read(snapshot.path, 'SELECT "unit$id" FROM people ORDER BY "unit$draw"') == [(0,), (1,), (2,)]
     assert read(

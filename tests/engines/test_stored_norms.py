@@ -1,0 +1,67 @@
+"""What a snapshot keeps of each unit beside its rows is what counting the rows that are stored would give."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from engines.declaration import norms_stored
+from engines.snapshot import build_snapshot
+from engines.stored import stored_norms
+from engines.table_source import TableSource
+from privacy.stored_norms import SQUARES_MAX
+from tests.engines.datasets import DRAW_KEY, column, dataset, people, read, visits, write_csv
+
+KEYED = replace(
+    visits(),
+    columns=(*visits().columns, column("kind", "text", keys=("a", "b")), column("urgent", "boolean")),
+    rows_stored_per_unit=6,
+)
+ROWS = [f"{n},{n % 3 if n < 12 else 1},x,{'' if n % 4 == 0 else 'ab'[n % 2]},{'ty'[n % 2] if n % 5 else ''}"
+        for n in range(30)]  # fmt: skip
+"""Units 0 to 2; unit 1 has more rows than are stored, and some rows have no kind."""
+
+
+@pytest.fixture(scope="module")
+def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("norms")
+    sources = (
+        TableSource("people", write_csv(folder / "p.csv", "id", "0", "1", "2", "3"), "csv"),
+        TableSource("visits", write_csv(folder / "v.csv", "visit,person,city,kind,urgent", *ROWS), "csv"),
+    )
+    return build_snapshot(dataset(people(), KEYED), sources, directory=folder / "snapshots", draw_key=DRAW_KEY).path
+
+
+def test_every_row_has_the_norms_of_its_unit(snapshot: Path) -> None:
+    """As many rows, and squares by each column with public keys, NULL among the values, after rows are left out."""
+    assert stored_norms(snapshot) == {"visits": ("kind", "urgent")}
+    found = read(
+        snapshot, 'SELECT DISTINCT person, "unit$rows", "unit$squares$kind", "unit$squares$urgent" FROM visits'
+    )
+    assert len(found) == 3
+    for person, rows, kinds, urgent in found:
+        assert [(rows,)] == read(snapshot, f"SELECT count(*) FROM visits WHERE person = {person}")
+        for name, squares in (("kind", kinds), ("urgent", urgent)):
+            groups = f"SELECT count(*) AS n FROM visits WHERE person = {person} GROUP BY {name}"
+            assert [(squares,)] == read(snapshot, f"SELECT sum(n * n) FROM ({groups})")
+    assert (1, 6) in [found_of[:2] for found_of in found]
+
+
+def test_one_row_of_each_unit_is_the_first(snapshot: Path) -> None:
+    """Units without a row have none, all others exactly one."""
+    first = 'SELECT person, count(*) FILTER (WHERE "unit$first") FROM visits GROUP BY 1 ORDER BY 1'
+    assert read(snapshot, first) == [(0, 1), (1, 1), (2, 1)]
+    assert read(snapshot, 'SELECT count(*) FROM visits WHERE "unit$first" IS NULL') == [(0,)]
+
+
+def test_which_tables_keep_norms() -> None:
+    """Those with several rows of a unit; squares by the first columns with public keys, but for gathered ones."""
+    assert norms_stored(people()) is None
+    assert norms_stored(replace(visits(), protected=False, contribution=None)) is None
+    assert norms_stored(visits()) == ()
+    many = tuple(column(f"k{n}", "text", keys=("x",)) for n in range(SQUARES_MAX + 3))
+    assert norms_stored(replace(visits(), columns=(*visits().columns, *many))) == tuple(
+        f"k{n}" for n in range(SQUARES_MAX)
+    )
