@@ -48,15 +48,18 @@ Name = Callable[[exp.Expr], str]
 """The name that a column of the select list has in the answer."""
 
 
-def set_apart(node: exp.Select, text: Text, name: Name, *, people: bool, counted: bool = False) -> exp.Select | None:
+def set_apart(
+    node: exp.Select, text: Text, name: Name, *, people: bool, counted: bool = False, levels: bool = False
+) -> exp.Select | None:
     """What a block with such aggregates stands for; None for any other block. Errors: Refused.
 
     `people` says whether it aggregates rows about people: MODE of others is the engine's own. With `counted` MODE is
-    the first one by the counts of the values that are shown, as values are which are not public.
+    the first one by the counts of the values that are shown, as values are which are not public. With `levels` all are
+    set apart that do not add up over levels of groups.
     """
-    if _NAMED.search(text.sql) is None or populated(node) - _SLOTS:
+    if (_NAMED.search(text.sql) is None and not levels) or populated(node) - _SLOTS:
         return None
-    block = _Block(node, text, people=people, counted=counted)
+    block = _Block(node, text, people=people, counted=counted, levels=levels)
     if not block.special:
         return None
     group = node.args.get("group")
@@ -78,13 +81,13 @@ class _Part:
 class _Block:
     """A block whose aggregates are set apart."""
 
-    def __init__(self, node: exp.Select, text: Text, *, people: bool, counted: bool) -> None:
+    def __init__(self, node: exp.Select, text: Text, *, people: bool, counted: bool, levels: bool) -> None:
         self._counts_modes = counted
         self._node = node
         self._text = text
         clauses = [node.args[slot] for slot in ("having", "qualify", "order") if node.args.get(slot) is not None]
         self.calls = aggregate_calls([*node.expressions, *clauses])
-        self.special = [call for call in self.calls if _is_apart(call, people=people)]
+        self.special = [call for call in self.calls if _is_apart(call, people=people) or (levels and not _adds(call))]
         self._keys: list[exp.Expr] = []
         self._parts: list[_Part] = []
         self._columns: list[tuple[exp.Expr, exp.Expr]] = []
@@ -115,6 +118,9 @@ class _Block:
             for call in self.calls:
                 if not any(call is one for one in self.special):
                     self._held(self._plain, call)
+        one_by_one = [] if self._levels is None else [call for call in self.special if not _is_apart(call, people=True)]
+        if self._levels is not None and one_by_one:
+            self._each_level(self._levels, one_by_one)
         for call in self.special:
             if not any(call == known for known, _ in self._columns):
                 self._apart(call)
@@ -209,7 +215,7 @@ class _Block:
             if self._counts_modes:
                 self._best(call, inner, conditions)
             elif self._levels is not None:
-                self._modes(self._levels, call)
+                self._each_level(self._levels, [call])
             else:
                 self._held(self._part(), call)
             return
@@ -240,19 +246,22 @@ class _Block:
         part.query.append("expressions", _alias(placed_like(made, call), "value_0"))
         self._columns.append((call, exp.column("value_0", table=part.alias)))
 
-    def _modes(self, levels: ApartLevels, call: exp.Expr) -> None:
-        """A choice for each level, one after another."""
+    def _each_level(self, levels: ApartLevels, calls: Sequence[exp.Expr]) -> None:
+        """A block of these aggregates for each level, one after another."""
+        different = [call for place, call in enumerate(calls) if call not in calls[:place]]
 
         def shown(place: int, value: exp.Expr) -> exp.Expr:
             return _alias(value, f"key_{place}")
 
         blocks: list[exp.Query] = list(levels.one_by_one(self._rows, shown))
         for block in blocks:
-            block.append("expressions", _alias(call.copy(), "value_0"))
+            for place, call in enumerate(different):
+                block.append("expressions", _alias(call.copy(), f"value_{place}"))
         whole = reduce(lambda left, right: exp.Union(this=left, expression=right, distinct=False), blocks)
         part = _Part(f"apart{len(self._parts)}", whole)
         self._parts.append(part)
-        self._columns.append((call, exp.column("value_0", table=part.alias)))
+        for place, call in enumerate(different):
+            self._columns.append((call, exp.column(f"value_{place}", table=part.alias)))
 
     def _best(self, call: exp.Expr, inner: exp.Expr, conditions: Sequence[exp.Expr]) -> None:
         """The block of the value with the greatest count."""
@@ -449,6 +458,12 @@ class _Block:
 def _is_apart(call: exp.Expr, *, people: bool) -> bool:
     inner = call.this if isinstance(call, exp.Filter) else call
     return is_histogram(inner) or isinstance(inner, exp.ApproxTopK) or (people and is_mode(call))
+
+
+def _adds(call: exp.Expr) -> bool:
+    """Whether a coarser level's value is the sum, or the weighted mean, of those below it."""
+    inner = call.this if isinstance(call, exp.Filter) else call
+    return isinstance(inner, exp.Count | exp.CountIf | exp.Sum | exp.Avg) and inner.find(exp.Distinct) is None
 
 
 def _is_histogram(call: exp.Expr) -> bool:

@@ -25,7 +25,7 @@ from sql_rewrite.from_items import mixed
 from sql_rewrite.geometric_mean import write_out
 from sql_rewrite.joins import resolve_sources
 from sql_rewrite.keys import cells_most
-from sql_rewrite.levels import Levels, levels_of, with_levels_of
+from sql_rewrite.levels import Levels, MixedLevels, levels_of, with_levels_of
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.lifting import Lifting
 from sql_rewrite.plan import Arrangement, Core, ShellOutput
@@ -47,6 +47,8 @@ class CoreBlocks:
         self._lift = lift
         self.chosen = False
         """Whether a choice of keys stands for counts."""
+        self.split = True
+        """Whether aggregates that follow from the finest of several levels are asked apart from others."""
         self.shown: set[str] = set()
         """The cores that the outer query reads."""
 
@@ -60,7 +62,10 @@ class CoreBlocks:
             raise mode_of_levels(core.choice)
         if core.choice is not None and cells_most(core, self._lift.dataset) is None:
             raise HiddenChoice(core)
-        if levels is not None and levels.apart(core, public=cells_most(core, self._lift.dataset) is not None):
+        public = levels is None or cells_most(core, self._lift.dataset) is not None
+        if self.split and levels is not None and public and not self._lift.nonempty and levels.mixed(core):
+            raise MixedLevels
+        if levels is not None and levels.apart(core, public=public):
             above = block.shell_block(core.name)
             return self._lift.blocks.block(above, [(core.name, self._apart(levels, node, block, tables, scope))], scope)
         groups = groups_of_declaration(core, self._lift.dataset) if levels is None else None

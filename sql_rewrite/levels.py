@@ -12,7 +12,8 @@ are read.
 
 What adds up: COUNT and SUM. An average of a coarser level is that of the averages below it, weighted by their noisy
 counts where these are positive. Other aggregates of a coarser level do not follow from those of the finest one: each
-level is then a core of its own, as if UNION ALL stood between them.
+level is then a core of its own, as if UNION ALL stood between them. Where these share no noise with the others, the
+others are still one release for all levels (apart_levels.py).
 """
 
 from __future__ import annotations
@@ -33,7 +34,16 @@ from sql_rewrite.released import Released, aliased, column
 from sql_rewrite.syntax import populated, unbracketed
 from sql_rewrite.text import Text
 
-__all__ = ["GROUPINGS", "LEVELS", "LEVELS_MAX", "Levels", "levels_of", "measured_levels", "with_levels_of"]
+__all__ = [
+    "GROUPINGS",
+    "LEVELS",
+    "LEVELS_MAX",
+    "Levels",
+    "MixedLevels",
+    "levels_of",
+    "measured_levels",
+    "with_levels_of",
+]
 
 LEVELS_MAX = 16
 """Most levels of one GROUP BY."""
@@ -45,6 +55,20 @@ GROUPINGS = (exp.Grouping, exp.GroupingId)
 """The functions that say which keys a row is grouped by."""
 
 _ADDED = (AggregateFunction.ROWS, AggregateFunction.VALUES, AggregateFunction.SUM)
+
+
+_ALONE = (
+    AggregateFunction.QUANTILE,
+    AggregateFunction.QUANTILE_DISCRETE,
+    AggregateFunction.LEAST,
+    AggregateFunction.GREATEST,
+    AggregateFunction.UNITS,
+)
+"""Aggregates with a noise of their own, whatever is beside them."""
+
+
+class MixedLevels(Exception):
+    """Some aggregates of a block follow from the finest of its levels, and others do not."""
 
 
 @dataclass(slots=True)
@@ -82,6 +106,18 @@ class Levels:
         """Whether the levels do not follow from the finest one, so that each has to be asked for itself."""
         added = (*_ADDED, AggregateFunction.AVERAGE)
         return not public or any(one.distinct or one.function not in added for one in core.aggregates)
+
+    def mixed(self, core: Core) -> bool:
+        """Whether some aggregates follow from the finest level and the others share no noise with them.
+
+        Asked apart, the former are one release for all levels: of L levels with one statistic of each kind every
+        statistic then gets 1 / (L + 1) of the price, and not 1 / 2L.
+        """
+        added = (*_ADDED, AggregateFunction.AVERAGE)
+        others = [one for one in core.aggregates if one.distinct or one.function not in added]
+        alone = all(one.distinct or one.function in _ALONE for one in others)
+        once = len(set(map(frozenset, self.sets))) == len(self.sets)
+        return alone and once and 0 < len(others) < len(core.aggregates)
 
     def own(
         self, core: str, keys: Sequence[str], grouped: Mapping[str, str], aggregates: Mapping[str, str]

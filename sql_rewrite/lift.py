@@ -30,7 +30,7 @@ from sql_rewrite.choices import HiddenChoice, hidden_candidates
 from sql_rewrite.core_blocks import CoreBlocks
 from sql_rewrite.from_items import FromItems, alias_columns, mixed, renamed
 from sql_rewrite.joins import resolve_sources
-from sql_rewrite.levels import levels_of
+from sql_rewrite.levels import MixedLevels, levels_of
 from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.lifting import SELECT_SLOTS
 from sql_rewrite.nested_rows import NestedRows
@@ -366,6 +366,22 @@ class _Lift:
                 raise hidden_candidates(hidden.core) from None
             self._made.append(block)
             return self._read(block, Scope(scope.ctes))
+        except MixedLevels:
+            return self._levels_apart(node, scope)
+
+    def _levels_apart(self, node: exp.Select, scope: Scope) -> Released:
+        """The relation of a block of which some aggregates add up over its levels: these are one release for all."""
+        name, levels = partial(output_name, self.text), levels_of(node, self.text)
+        block = set_apart(node, self.text, name, people=True, levels=True)
+        if block is None or levels is None:
+            self.core_blocks.split = False
+            try:
+                return self._read(node, scope)
+            finally:
+                self.core_blocks.split = True
+        self.warnings.append(levels.warning(self.text.position(node.args["group"])))
+        self._made.append(block)
+        return self._read(block, Scope(scope.ctes))
 
     def _top_rows(self, node: exp.Select, scope: Scope) -> Released | None:
         """The relation of a block that is another spelling of one that sorts groups and takes the first ones."""

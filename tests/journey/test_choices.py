@@ -141,6 +141,19 @@ def test_histograms_of_levels_add_up_and_modes_share_the_price(services: Service
     assert 0 < Fraction(charge["epsilon"]) <= Fraction(1, 2)
 
 
+def test_counts_of_levels_add_up_beside_medians(services: Services, mall: str) -> None:
+    """Shows the total as the sum of the shops, noise included, an interval for every cell, and a release for medians
+    of each level beside that of all counts."""
+    del mall
+    sql = "SELECT shop, COUNT(*) AS n, MEDIAN(hour) AS m, AVG(hour) AS a FROM visits GROUP BY ROLLUP (shop)"
+    answer = ask(services, sql, "third", epsilon=Fraction(1, 5), accept_noise=True)
+    counts = {row[0]: row[1] for row in answer["rows"]}
+    assert counts[None] == sum(counts[shop] for shop in "abcde")
+    assert all(low[1] is not None and low[2] is not None for low in answer["lows"])
+    assert len(answer["provenance"]["releases"]) == 3
+    assert [one["code"] for one in answer["warnings"]].count("levels_apart") == 1
+
+
 @pytest.mark.parametrize(
     "sql",
     [

@@ -69,6 +69,28 @@ def refused(sql: str) -> Finding:
             "SELECT sex, HISTOGRAM(smoker) FROM people GROUP BY CUBE (sex)",
             ["SELECT sex, smoker, COUNT(*) FROM people WHERE smoker IS NOT NULL GROUP BY sex, smoker"],
         ),
+        (
+            "SELECT sex, COUNT(*), MEDIAN(age), AVG(age), COUNT(DISTINCT hours) FROM people GROUP BY ROLLUP (sex)",
+            [
+                "SELECT sex, COUNT(*), AVG(age) FROM people GROUP BY sex",
+                "SELECT sex, MEDIAN(age), COUNT(DISTINCT hours) FROM people GROUP BY sex",
+                "SELECT MEDIAN(age), COUNT(DISTINCT hours) FROM people",
+            ],
+        ),
+        (
+            "SELECT sex, COUNT(*), VARIANCE(age), MEDIAN(age) FROM people GROUP BY ROLLUP (sex)",
+            [
+                "SELECT sex, COUNT(*), VARIANCE(age), MEDIAN(age) FROM people GROUP BY sex",
+                "SELECT COUNT(*), VARIANCE(age), MEDIAN(age) FROM people",
+            ],
+        ),
+        (
+            "SELECT education, COUNT(*), MEDIAN(age) FROM people GROUP BY ROLLUP (education)",
+            [
+                "SELECT education, COUNT(*), MEDIAN(age) FROM people GROUP BY education",
+                "SELECT COUNT(*), MEDIAN(age) FROM people",
+            ],
+        ),
         ("SELECT sex, MODE(sex) FROM people GROUP BY sex", ["SELECT sex, MODE(sex) FROM people GROUP BY sex"]),
     ],
 )
