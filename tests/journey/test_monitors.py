@@ -430,3 +430,28 @@ def test_a_poll_waits_for_the_next_version(shared: Clinic) -> None:
     assert first["repeated"] is False
     waited = shared.evaluate(ann, monitor, wait_ms=300).json()
     assert waited == {**first, "repeated": True}
+
+
+@pytest.mark.parametrize("noise", ["auto", "laplace", "gaussian"])
+def test_an_account_with_a_monitor_goes_on_asking(shared: Clinic, noise: str) -> None:
+    """Shows estimates and answers of either noise, and of hidden groups, on an account whose sum of rho is closed."""
+    ann, account = shared.somebody()
+    monitor = shared.open(ann).json()["id"]
+    for sql in (COUNT, "SELECT sex, AVG(age) FROM people GROUP BY sex"):
+        body = {"dataset": "clinic", "sql": sql, "spend": {"epsilon": "3"}, "noise": noise}
+        estimate = shared.call(ann, "POST", "/v1/estimates", body)
+        assert estimate.status_code == 200, estimate.text
+        answer = shared.call(ann, "POST", "/v1/queries", body)
+        assert answer.status_code == 200, answer.text
+        assert Fraction(answer.json()["accounting"]["charged"][0]["epsilon"]) <= 3
+    hidden = {"dataset": "clinic", "sql": "SELECT town, COUNT(*) FROM people GROUP BY town", "noise": noise}
+    assert shared.call(ann, "POST", "/v1/queries", hidden).status_code == 200
+    shown = shared.call(ann, "GET", f"/v1/budgets/{account}")
+    assert shown.status_code == 200
+    assert shared.call(ann, "GET", f"/v1/budgets/{account}/entries").status_code == 200
+    assert shared.evaluate(ann, monitor).json()["outcome"] == "not_passed"
+    listed = shared.call(ann, "GET", "/v1/queries").json()["queries"]
+    assert monitor in [one["id"] for one in listed]
+    path = f"/v1/queries/{monitor}"
+    assert shared.call(ann, "GET", path).json() == {"monitor": monitor}
+    assert shared.call(ann, "GET", path, Accept="text/csv").status_code == 406

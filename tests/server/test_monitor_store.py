@@ -1,0 +1,102 @@
+"""Monitors in the registry, on SQLite and PostgreSQL: evaluations are counted once, and of two outcomes one is kept."""
+
+from __future__ import annotations
+
+import datetime
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from sqlalchemy.exc import DBAPIError
+
+from server.store.monitors import MonitorRow
+from server.store.registry import Registry
+from tests.clocks import Clock
+from tests.databases import (  # noqa: F401 - fixtures are found by their names
+    empty_postgresql_url,
+    postgresql_server,
+    postgresql_template,
+    postgresql_url,
+    sqlite_template,
+    sqlite_url,
+)
+from tests.server.conftest import NOW, SECRET
+
+ROW = MonitorRow(
+    id="m_1", principal="ann", dataset="clinic", account="b_1", created="", terms="{}", sealed=b"\x00secret", left=2
+)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
+def registry(request: pytest.FixtureRequest) -> Iterator[Registry]:
+    """A registry on a fresh, migrated database: every test runs on both."""
+    made = Registry(request.getfixturevalue(f"{request.param}_url"), secret=SECRET, clock=Clock(NOW))
+    yield made
+    made.close()
+
+
+def test_a_monitor_is_read_back_as_it_was_stored(registry: Registry) -> None:
+    """Shows the row, its moment, and that an identifier stands for one monitor."""
+    made = registry.add_monitor(ROW)
+    assert made == replace(ROW, created="2026-03-01T12:00:00Z")
+    assert registry.monitor("m_1") == made
+    assert registry.monitor("m_2") is None
+    with pytest.raises(DBAPIError):
+        registry.add_monitor(ROW)
+    assert registry.monitor("m_1") == made
+
+
+def test_lists_are_the_newest_first_and_one_persons(registry: Registry) -> None:
+    """Shows pages, by moment and then by identifier."""
+    clock = registry._clock
+    assert isinstance(clock, Clock)
+    for number in range(5):
+        clock.now = NOW + datetime.timedelta(seconds=number // 2)
+        registry.add_monitor(replace(ROW, id=f"m_{number}", principal="ann" if number != 3 else "bob"))
+    assert [row.id for row in registry.monitors("ann", after=None, count=9)] == ["m_4", "m_2", "m_1", "m_0"]
+    assert [row.id for row in registry.monitors("ann", after="m_2", count=1)] == ["m_1"]
+    assert [row.id for row in registry.monitors(None, after=None, count=2)] == ["m_4", "m_3"]
+
+
+def test_of_two_outcomes_at_once_one_is_kept(registry: Registry) -> None:
+    """Shows that an outcome of an older state changes nothing, and that a failure leaves the state alone."""
+    row = registry.add_monitor(ROW)
+    first, second = (registry.begin_evaluation("m_1", version="1:d", most=5) for _ in range(2))
+    assert (first, second) == (1, 2)
+    assert registry.end_evaluation(row, 2, outcome="passed", detail='{"gap": 1}', sealed=b"new", left=1)
+    assert not registry.end_evaluation(row, 1, outcome="passed", detail='{"gap": 2}', sealed=b"old", left=1)
+    kept = registry.monitor("m_1")
+    assert kept is not None
+    assert (kept.sealed, kept.left, kept.revision) == (b"new", 1, 1)
+    registry.note_evaluation("m_1", 1, outcome="failed", detail=None)
+    assert registry.monitor("m_1") == kept
+    assert [(one.number, one.outcome) for one in registry.evaluations("m_1", count=9)] == [(2, "passed"), (1, "failed")]
+    assert [one.number for one in registry.hits("m_1")] == [2]
+
+
+def test_the_database_refuses_more_hits_than_there_are(registry: Registry) -> None:
+    """Shows that no number of hits below zero can be stored."""
+    row = registry.add_monitor(ROW)
+    number = registry.begin_evaluation("m_1", version="1:d", most=5)
+    assert number == 1
+    with pytest.raises(DBAPIError):
+        registry.end_evaluation(row, number, outcome="passed", detail=None, sealed=b"", left=-1)
+    assert registry.monitor("m_1") == row
+
+
+def test_evaluations_are_counted_once_each_and_no_more_than_stated(registry: Registry) -> None:
+    """Shows eight threads that begin evaluations at the same time: each gets a number of its own, up to the most."""
+    registry.add_monitor(ROW)
+    numbers: list[int | None] = []
+
+    def begin() -> None:
+        numbers.extend(registry.begin_evaluation("m_1", version="1:d", most=20) for _ in range(4))
+
+    threads = [threading.Thread(target=begin) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(number for number in numbers if number is not None) == list(range(1, 21))
+    assert numbers.count(None) == 12
