@@ -3,7 +3,7 @@
 A question has histograms of values, histograms of norms, and sums at whatever bounds and norms were chosen. Only the
 statements at nominal ones are planned on the empty twin, so here all of them are, over the whole grid. Worlds differ in
 one person, who has as many visits as a snapshot keeps, with the greatest values, the least, both in turn, or only NULL.
-20,000 expressions (a sample of them in `make check`); more with NOISEGATE_FOLDS.
+20,000 expressions at night, and 500 of them in every whole run; more with NOISEGATE_FOLDS.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from tests.audit.folds import CROWDS, DATASET, make_normed_question, write_crowd
 
 EXPRESSIONS = int(os.environ.get("NOISEGATE_FOLDS", "20000"))
 PARTS = 10
-SAMPLE = EXPRESSIONS // 200
+SAMPLE = EXPRESSIONS // 40
 ROWS_STORED = 1_000
 EACH_BASE = 4
 """One statement in so many runs in the base world too."""
@@ -190,10 +190,9 @@ def search(part: int, expressions: float, worlds: Mapping[str, World]) -> Counte
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("expressions", [SAMPLE, pytest.param(5 * SAMPLE, marks=pytest.mark.slow)])
-def test_a_sample_of_outcomes_does_not_depend_on_one_person(expressions: int, worlds: Mapping[str, World]) -> None:
+def test_a_sample_of_outcomes_does_not_depend_on_one_person(worlds: Mapping[str, World]) -> None:
     """The first questions of the search."""
-    counted = search(0, expressions, worlds)
+    counted = search(0, SAMPLE, worlds)
     assert counted["refused"] <= counted["asked"], counted
     assert counted["histograms of values"] > 0, counted
     assert counted["shared tables"] > 0, counted
