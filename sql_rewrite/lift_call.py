@@ -19,6 +19,7 @@ from sql_rewrite.expressions import Expression, Literal
 from sql_rewrite.filled import fill
 from sql_rewrite.functions import REGISTRY
 from sql_rewrite.lift_clock import CLOCKS, clock
+from sql_rewrite.lift_difference import difference, number_of
 from sql_rewrite.lift_interval import age
 from sql_rewrite.lift_refusal import unlisted, unread, worded
 from sql_rewrite.lifter import Lifter, Reader
@@ -280,6 +281,15 @@ def _unit(lifter: Lifter, node: exp.Expr, unit: object) -> str:
     )
 
 
+def _epoch(lifter: Lifter, node: exp.Expr) -> Expression:
+    """The seconds of a moment, or of a difference of two."""
+    moments = difference(lifter, node.this)
+    if moments is None:
+        return _read(lifter, node)
+    consume(node, "this", text=lifter.text, what="EPOCH")
+    return number_of(lifter, node, moments)
+
+
 def _date_part(lifter: Lifter, node: exp.Expr, unit: str, value: exp.Expr) -> Expression:
     part = age(lifter, value, unit)
     if part is not None:
@@ -312,6 +322,7 @@ def _date_diff(lifter: Lifter, node: exp.Expr) -> Expression:
 
 READERS: Mapping[type[exp.Expr], Reader] = {
     **dict.fromkeys(_CALLS, _read),
+    exp.TimeToUnix: _epoch,
     exp.Pow: _power,
     exp.Log: _log,
     exp.Trim: _trim,

@@ -9,6 +9,7 @@ from sqlglot import exp
 from privacy.policy import ColumnType
 from sql_rewrite.expressions import Expression, Literal
 from sql_rewrite.lift_constant import literal_value, typed
+from sql_rewrite.lift_difference import compared
 from sql_rewrite.lift_refusal import unread, worded
 from sql_rewrite.lifter import Lifter, Reader
 from sql_rewrite.operands import operands_of
@@ -34,6 +35,10 @@ _BINARY: dict[type[exp.Expr], str] = {
 }
 
 
+_MAYBE_INTERVALS = frozenset({exp.Sub, exp.Anonymous, exp.Paren})
+"""What a difference of moments may be."""
+
+
 def _flatten(node: exp.Expr) -> list[exp.Expr]:
     """The operands of a chain of the same connector, left to right, without recursion."""
     kind = type(node)
@@ -56,6 +61,10 @@ def _connector(lifter: Lifter, node: exp.Expr) -> Expression:
 
 def _binary(lifter: Lifter, node: exp.Expr) -> Expression:
     consume(node, "this", "expression", text=lifter.text, what=worded(node))
+    if type(node.this) in _MAYBE_INTERVALS or type(node.expression) in _MAYBE_INTERVALS:
+        found = compared(lifter, node, _BINARY[type(node)], node.this, node.expression)
+        if found is not None:
+            return found
     return lifter.make(node, _BINARY[type(node)], *lifter.siblings([node.this, node.expression]))
 
 
@@ -108,6 +117,11 @@ def _compared(lifter: Lifter, node: exp.Expr) -> tuple[str, ...]:
 
 def _between(lifter: Lifter, node: exp.Expr) -> Expression:
     consume(node, "this", "low", "high", text=lifter.text, what="BETWEEN")
+    if type(node.this) in _MAYBE_INTERVALS:
+        ends = ((">=", node.args["low"]), ("<=", node.args["high"]))
+        found = [compared(lifter, node, operator, node.this, end) for operator, end in ends]
+        if None not in found:
+            return lifter.make(node, "and", *[one for one in found if one is not None])
     value, low, high = lifter.siblings([node.this, node.args["low"], node.args["high"]])
     return lifter.make(node, "and", lifter.make(node, ">=", value, low), lifter.make(node, "<=", value, high))
 

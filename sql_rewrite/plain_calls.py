@@ -60,7 +60,10 @@ def _deviations(node: exp.Select) -> None:
         if str(call.this).lower() != "mad" or len(call.expressions) != 1 or call.find_ancestor(exp.Select) is not node:
             continue
         value = call.expressions[0]
-        if isinstance(call.parent, exp.Window | exp.Filter) or value.find(exp.AggFunc, exp.Query) is not None:
+        if (
+            call.find_ancestor(exp.Window, exp.Filter, exp.AggFunc, exp.Select) is not node
+            or value.find(exp.AggFunc, exp.Query) is not None
+        ):
             continue
         first = exp.Select(expressions=[exp.Median(this=value.copy())], from_=node.args["from_"].copy())
         for slot in ("joins", "where"):

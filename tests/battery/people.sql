@@ -625,3 +625,12 @@ SELECT what, COUNT(*), AVG(v) FROM people UNPIVOT (v FOR what IN (income, height
 
 -- answered
 PIVOT (SELECT education, sex, COUNT(*) AS n FROM people GROUP BY education, sex) ON sex IN ('female', 'male') USING SUM(n)
+
+-- answered
+SELECT COUNT(*) FILTER (WHERE AGE(DATE '2024-12-31', born) >= INTERVAL 65 YEAR) AS old, COUNT(*) FROM people
+
+-- answered
+SELECT COUNT(*) FROM people WHERE AGE(DATE '2024-01-01', born) >= INTERVAL 18 YEAR
+
+-- answered
+SELECT COUNT(*) FROM people WHERE registered - born > INTERVAL 40 YEAR

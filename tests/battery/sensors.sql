@@ -336,3 +336,30 @@ WHERE faults BETWEEN 1 AND 3
 -- answered
 SELECT COUNT(*), AVG(COALESCE(a.v, 0) - COALESCE(b.v, 0)) FROM (SELECT home, MAX(value) AS v FROM readings WHERE kind = 'heat' GROUP BY home) a
 FULL JOIN (SELECT home, MAX(value) AS v FROM readings WHERE kind = 'water' GROUP BY home) b USING (home)
+
+-- answered
+SELECT COUNT(*) FROM readings WHERE moment - TIMESTAMP '2023-06-01' < INTERVAL '10 days'
+
+-- answered
+SELECT COUNT(*) FROM readings WHERE TIMESTAMP '2024-12-31' - moment BETWEEN INTERVAL 1 DAY AND INTERVAL 1 YEAR
+
+-- answered
+SELECT COUNT(*) FROM (SELECT home, epoch(moment - LAG(moment) OVER (PARTITION BY home ORDER BY moment)) / 3600 AS gap FROM readings) WHERE gap > 24
+
+-- answered
+SELECT AVG(gap) FROM (SELECT home, epoch(moment - LAG(moment) OVER (PARTITION BY home ORDER BY moment)) / 3600 AS gap FROM readings) WHERE gap BETWEEN 0 AND 2000
+
+-- answered
+SELECT EXTRACT(day FROM moment - TIMESTAMP '2023-01-01') // 100 AS d, COUNT(*) FROM readings WHERE moment - TIMESTAMP '2023-01-01' < INTERVAL 1 YEAR GROUP BY d
+
+-- answered
+SELECT EXTRACT(hour FROM moment - TIMESTAMP '2024-01-01 05:00:00') AS h, COUNT(*) FROM readings GROUP BY h
+
+-- answered
+SELECT COUNT(*) FROM readings WHERE moment - TIMESTAMP '2024-01-01' BETWEEN -INTERVAL 1 MONTH AND INTERVAL '36 hours'
+
+-- answered
+SELECT COUNT(*) FROM readings WHERE INTERVAL 3 MONTH >= moment - TIMESTAMP '2023-06-01 12:00:00'
+
+-- answered
+SELECT AVG(LEAST(GREATEST(epoch(moment - TIMESTAMP '2024-01-01') / 3600, -10000), 10000)) FROM readings

@@ -114,3 +114,15 @@ SELECT rowid, COUNT(*) FROM readings GROUP BY rowid
 
 -- refused: unknown_column
 SELECT AVG(value) FROM readings WHERE rowid < 10
+
+-- refused: unsupported_type
+SELECT AVG(moment - TIMESTAMP '2024-01-01') FROM readings
+
+-- refused: unsupported_function
+SELECT EXTRACT(month FROM moment - TIMESTAMP '2024-01-01') AS m, COUNT(*) FROM readings GROUP BY m
+
+-- refused: unsupported_type
+SELECT COUNT(*) FROM readings WHERE AGE(moment, TIMESTAMP '2023-06-01') > INTERVAL 30 DAY
+
+-- refused: unsupported_type
+SELECT COUNT(*) FROM (SELECT home, moment - LAG(moment) OVER (PARTITION BY home ORDER BY moment) AS gap FROM readings) WHERE gap > INTERVAL 1 DAY

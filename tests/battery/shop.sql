@@ -808,3 +808,12 @@ SELECT AVG(n) FROM (SELECT customer_id, COUNT(DISTINCT (status, channel)) AS n F
 
 -- answered
 SELECT t.m, COUNT(*) AS n, SUM(o.total) AS s FROM generate_series(DATE '2024-01-01', DATE '2024-04-01', INTERVAL 1 MONTH) AS t(m) JOIN orders o ON date_trunc('month', o.ordered) = t.m GROUP BY t.m
+
+-- answered
+SELECT COUNT(*) FROM orders o JOIN customers c USING (customer_id) WHERE AGE(o.ordered, c.joined) > INTERVAL '3 months 2 days'
+
+-- answered
+SELECT COUNT(*) FROM orders o JOIN customers c USING (customer_id) WHERE AGE(o.ordered, c.joined) BETWEEN -INTERVAL 1 YEAR AND INTERVAL 1 YEAR
+
+-- answered
+SELECT AVG(EXTRACT(MONTH FROM AGE(o.ordered, c.joined))) FROM orders o JOIN customers c USING (customer_id)

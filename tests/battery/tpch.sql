@@ -318,3 +318,12 @@ SELECT COUNT(*), SUM(l_quantity) FROM lineitem WHERE (l_partkey, l_suppkey) IN (
 
 -- answered
 SELECT COUNT(*), SUM(l_quantity) FROM lineitem WHERE (l_partkey, l_suppkey) NOT IN (SELECT ps_partkey, ps_suppkey FROM partsupp WHERE ps_availqty > 5000)
+
+-- answered
+SELECT COUNT(*) FROM lineitem WHERE AGE(l_receiptdate, l_shipdate) > INTERVAL 30 DAY
+
+-- answered
+SELECT COUNT(*) FROM lineitem WHERE l_receiptdate::TIMESTAMP - l_shipdate::TIMESTAMP > INTERVAL 30 DAY
+
+-- answered
+SELECT EXTRACT(DAY FROM AGE(l_receiptdate, l_shipdate)) AS d, COUNT(*) FROM lineitem GROUP BY d

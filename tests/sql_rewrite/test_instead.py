@@ -20,7 +20,7 @@ from tests.hostile.duck import Reader
 from tests.sql_rewrite.datasets import CLINIC, T, bounds
 
 FIRST_STEPS = (
-    "SELECT MAD(age) FROM people",
+    "SELECT MAD(age) FROM people GROUP BY sex",
     "SELECT MEDIAN(salary) FROM people",
     "SELECT MIN(born) FROM people",
     "SELECT sex, MODE(education) FROM people GROUP BY sex",
@@ -115,15 +115,15 @@ JOINED = "FROM pupils p JOIN classes c ON p.class_id = c.class_id"
             "pupils JOIN classes ON pupils.class_id = classes.class_id",
         ),
         (
-            "SELECT MAD(mark) FROM pupils",
+            "SELECT MAD(mark) FROM pupils GROUP BY fees > 3",
             "their spread: SELECT mark AS bucket, COUNT(*) AS n FROM pupils GROUP BY bucket",
         ),
         (
-            "SELECT MAD(grade) FROM pupils",
+            "SELECT MAD(grade) FROM pupils GROUP BY fees > 3",
             "their spread: SELECT FLOOR(grade / 0.5) AS bucket, COUNT(*) AS n FROM pupils GROUP BY bucket",
         ),
         (
-            "SELECT MAD(fees) FROM pupils",
+            "SELECT MAD(fees) FROM pupils GROUP BY fees > 3",
             "their spread: SELECT FLOOR(fees / 500) * 500 AS bucket, COUNT(*) AS n FROM pupils GROUP BY bucket",
         ),
         (f"SELECT COUNT(*) {JOINED} GROUP BY p.grade", "GROUP BY FLOOR(p.grade)"),
