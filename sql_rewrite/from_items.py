@@ -88,7 +88,7 @@ class FromItems:
                 rows = found
             else:
                 return
-            if not rows.sources[0].table.protected:
+            if not rows.sources or not rows.sources[0].table.protected:
                 return
             units = tuple(name for name, column in rows.columns if names_unit(column, rows.sources))
             sides.append(Side(item, tuple(name for name, _ in rows.columns), units))

@@ -264,6 +264,7 @@ class StageGroups:
         query = node.args["query"].unnest()
         if not isinstance(query, exp.Select) or len(query.expressions) != 1:
             return None
+        query = _grouped(query)
         people = any(self._seeker.reads_people(item, self._with(query, scope)) for item in listed(query))
         if people and query.args.get("group") and (_is_cut(query) or not query.args.get("having")):
             consume(node, "this", "query", text=self._text, what="IN")
@@ -320,6 +321,17 @@ class StageGroups:
             "ask for the values in a query of their own, and write them as a list",
             position=self._text.position(node),
         )
+
+
+def _grouped(query: exp.Select) -> exp.Select:
+    """SELECT DISTINCT of a column as the GROUP BY that it means; any other query as it is."""
+    distinct = query.args.get("distinct")
+    if distinct is None or populated(distinct) or query.args.get("group") or aggregate_calls(query.expressions):
+        return query
+    copy = query.copy()
+    copy.set("distinct", None)
+    copy.set("group", exp.Group(expressions=[exp.Literal.number(1)]))
+    return copy
 
 
 def _is_cut(node: exp.Select) -> bool:

@@ -288,3 +288,18 @@ SELECT COUNT(*) FROM people p JOIN hospitals h ON p.age + 1 = h.hospital_id
 
 -- refused: join_multiplies
 SELECT COUNT(*) FROM hospitals h JOIN people p ON p.hours = h.hospital_id JOIN hospitals k ON k.hospital_id = h.hospital_id JOIN people q ON q.hours = k.hospital_id
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM people AS p FULL JOIN (SELECT education AS e, COUNT(*) AS n FROM people GROUP BY 1) AS r ON p.education = r.e
+
+-- refused: group_by_unit
+SELECT COUNT(*) FROM people WHERE age IN (SELECT person_id FROM visits GROUP BY person_id HAVING COUNT(*) > 3)
+
+-- refused: group_by_unit
+SELECT COUNT(*) FROM people WHERE age IN (SELECT DISTINCT person_id + 0 FROM visits)
+
+-- refused: group_by_unit
+SELECT COUNT(*) FROM people AS p WHERE age > (SELECT AVG(v.cost) FROM visits AS v WHERE v.visit_id = p.age)
+
+-- refused: unsupported_type
+SELECT r.n, COUNT(*) FROM people AS p JOIN (SELECT education, COUNT(*) AS n FROM people GROUP BY 1) AS r ON p.education = r.education GROUP BY r.n

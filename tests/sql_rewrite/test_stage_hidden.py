@@ -165,6 +165,8 @@ def test_lists_are_in_the_key_of_what_reads_them() -> None:
     assert len(keys) == len(asked)
     spelt = "SELECT COUNT(*) FROM visits WHERE ward IN (SELECT w.ward FROM visits AS w GROUP BY w.ward)"
     assert core_key(bound(lift(spelt, CLINIC))[1], CLINIC) in keys
+    distinct = "SELECT COUNT(*) FROM visits WHERE ward IN (SELECT DISTINCT ward FROM visits)"
+    assert core_key(bound(lift(distinct, CLINIC))[1], CLINIC) in keys
 
 
 def test_estimates_say_that_the_list_is_no_public_one() -> None:

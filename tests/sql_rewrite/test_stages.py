@@ -168,6 +168,7 @@ def test_what_releases_no_single_number_is_refused(nested: str, code: str) -> No
     ("sql", "code"),
     [
         ("SELECT COUNT(*) FROM people LEFT JOIN m ON age > a", "unsupported_sql"),
+        ("SELECT COUNT(*) FROM people FULL JOIN m ON age > a", "unsupported_sql"),
         ("SELECT COUNT(*) FROM people NATURAL JOIN m", "unsupported_sql"),
         ("SELECT COUNT(*) FROM visits JOIN m ON cost > a RIGHT JOIN people USING (person_id)", "unsupported_sql"),
         ("SELECT COUNT(*), a FROM people, m", "raw_rows"),
@@ -314,6 +315,7 @@ def test_lists_that_are_cut_otherwise_are_other_questions() -> None:
         ("SELECT COUNT(*) FROM r JOIN people AS p ON p.sex = r.sex", "join_not_on_key"),
         ("SELECT COUNT(*) FROM people AS p LEFT JOIN r ON p.sex = r.sex AND p.age > 3", "join_not_on_key"),
         ("SELECT COUNT(*) FROM people AS p RIGHT JOIN r ON p.sex = r.sex", "join_not_on_key"),
+        ("SELECT COUNT(*) FROM people AS p FULL JOIN r ON p.sex = r.sex", "join_not_on_key"),
         ("SELECT COUNT(*) FROM people AS p JOIN r ON p.education = r.sex AND p.age = r.nothing", "unknown_column"),
         ("SELECT r.a, COUNT(*) FROM people AS p JOIN r ON p.sex = r.sex GROUP BY r.a", "unsupported_type"),
         ("SELECT COUNT(*) FROM visits AS v JOIN r ON v.ward = r.sex RIGHT JOIN people AS p "
@@ -328,7 +330,8 @@ def test_what_a_released_table_is_not_joined_by_is_refused(sql: str, code: str) 
 @pytest.mark.parametrize(
     ("sql", "code"),
     [
-        ("SELECT COUNT(*) FROM visits WHERE ward IN (SELECT DISTINCT ward FROM visits)", "correlated_subquery"),
+        ("SELECT COUNT(*) FROM people WHERE sex IN (SELECT DISTINCT sex FROM people)", "correlated_subquery"),
+        ("SELECT COUNT(*) FROM people WHERE age IN (SELECT DISTINCT person_id FROM people)", "group_by_unit"),
         ("SELECT COUNT(*) FROM people WHERE sex IN (SELECT sex FROM people GROUP BY 1 HAVING sex > 3 LIMIT 1)",
          "correlated_subquery"),
         ("SELECT COUNT(*) FROM people p JOIN (SELECT sex FROM people GROUP BY 1 HAVING COUNT(*) > 2 * 3 LIMIT 1) r "
