@@ -152,6 +152,7 @@ def test_wrong_variants_are_refuted(name: str) -> None:
 
 @pytest.mark.parametrize("name", RIGHT)
 @pytest.mark.parametrize("attack", sorted(set(ATTACKS) - {"numbers"}))
+@pytest.mark.sparse(4)
 def test_right_variants_are_not_refuted(name: str, attack: str) -> None:
     """Shows that the same attacks find nothing against the two variants with a proof."""
     assert shown_loss(RIGHT[name], ATTACKS[attack]) <= EPSILON
@@ -174,6 +175,7 @@ def ours(scores: Floats, *, hits: int, runs: int, seed: int, one_way: bool = Fal
 
 
 @pytest.mark.parametrize(("attack", "runs"), [("counted", 60), ("two", 4_000), ("first", 4_000), ("endless", 4_000)])
+@pytest.mark.sparse(4)
 def test_our_runs_are_not_refuted(attack: str, runs: int) -> None:
     """Shows that the attacks find nothing against what the server draws."""
     made = ATTACKS[attack]

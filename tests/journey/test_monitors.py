@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from accountant.filter import Branch, FilterKind, alive_branches
+from accountant.states import QueryStatus
 from mechanisms import gateway
 from mechanisms.measurement import Integers
 from mechanisms.randomness import BitSource
@@ -284,6 +285,7 @@ def test_others_do_not_see_a_monitor(shared: Clinic) -> None:
         ({"dataset": "nowhere"}, "unknown_dataset"),
     ],
 )
+@pytest.mark.sparse(4)
 def test_what_cannot_be_watched_is_refused_before_it_is_charged(
     shared: Clinic, options: dict[str, Any], code: str
 ) -> None:
@@ -433,6 +435,7 @@ def test_a_poll_waits_for_the_next_version(shared: Clinic) -> None:
 
 
 @pytest.mark.parametrize("noise", ["auto", "laplace", "gaussian"])
+@pytest.mark.sparse(3)
 def test_an_account_with_a_monitor_goes_on_asking(shared: Clinic, noise: str) -> None:
     """Shows estimates and answers of either noise, and of hidden groups, on an account whose sum of rho is closed."""
     ann, account = shared.somebody()
@@ -455,3 +458,66 @@ def test_an_account_with_a_monitor_goes_on_asking(shared: Clinic, noise: str) ->
     path = f"/v1/queries/{monitor}"
     assert shared.call(ann, "GET", path).json() == {"monitor": monitor}
     assert shared.call(ann, "GET", path, Accept="text/csv").status_code == 406
+
+
+def test_a_stream_after_its_last_hit_is_refused_and_unharmed(shared: Clinic) -> None:
+    """Shows a clear refusal of every further question of a stream, with its outcomes, its state and the ledger kept."""
+    ann, account = shared.somebody()
+    monitor = shared.open(ann, stream=True, threshold="10").json()["id"]
+    assert shared.evaluate(ann, monitor).json()["outcome"] == "passed"
+    before = (shared.spent(account), shared.services.registry.monitor(monitor), len(_entries(shared, account)))
+    for body in ({}, {"sql": COUNT}, {"threshold": "1"}, {"sql": "nonsense"}):
+        over = shared.evaluate(ann, monitor, **body)
+        assert (over.status_code, over.json()["code"]) == (409, "conflict")
+        assert over.json()["charged"] is False
+    assert before == (shared.spent(account), shared.services.registry.monitor(monitor), len(_entries(shared, account)))
+    assert shared.services.ledger.audit().findings == ()
+
+
+def _entries(clinic: Clinic, account: str) -> list[object]:
+    return list(clinic.services.ledger.entries(account))
+
+
+def test_a_standing_monitor_takes_no_other_question(shared: Clinic) -> None:
+    """Shows that the question of a monitor that is no stream cannot be exchanged."""
+    ann, _ = shared.somebody()
+    monitor = shared.open(ann).json()["id"]
+    for body in ({"sql": COUNT}, {"threshold": "1"}):
+        refused = shared.evaluate(ann, monitor, **body)
+        assert (refused.status_code, refused.json()["code"]) == (422, "invalid_request")
+    assert shared.call(ann, "GET", f"/v1/monitors/{monitor}").json()["evaluations_made"] == 0
+
+
+def test_an_opening_that_fails_stays_charged_and_opens_nothing(shared: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows a database that breaks after the charge: charged and not open, and a retry says so and charges no more."""
+    ann, account = shared.somebody()
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shared.services.registry, "add_monitor", fail)
+        broken = shared.open(ann, key="broken")
+    assert broken.status_code == 500
+    assert broken.json()["charged"] is True
+    charged = shared.spent(account)
+    assert charged > 0
+    again = shared.open(ann, key="broken")
+    assert (again.status_code, again.json()["code"]) == (409, "conflict")
+    assert shared.spent(account) == charged
+    assert shared.call(ann, "GET", "/v1/monitors").json()["monitors"] == []
+    (record,) = shared.services.ledger.queries(ann, after=None, count=5)
+    assert record.state is QueryStatus.FAILED_CHARGED
+
+
+def test_an_evaluation_of_a_process_that_died_is_counted_and_made_again(shared: Clinic) -> None:
+    """Shows that an evaluation without an outcome says nothing and hides nothing: the next one compares afresh."""
+    ann, _ = shared.somebody()
+    monitor = shared.open(ann).json()["id"]
+    dataset = shared.services.catalogue.get("clinic")
+    assert dataset is not None
+    version = f"{dataset.policy_version}:{dataset.data_version}"
+    assert shared.services.registry.begin_evaluation(monitor, version=version, most=50) == 1
+    assert shared.call(ann, "GET", f"/v1/monitors/{monitor}").json()["last"]["outcome"] == "running"
+    said = shared.evaluate(ann, monitor).json()
+    assert (said["outcome"], said["number"], said["repeated"]) == ("not_passed", 2, False)
