@@ -7,6 +7,7 @@ the 0.1, 0.5 and 0.9 quantile together, by
 
     answered     as a question is answered: an eighth of epsilon on a tree of counts, the remainder on drawn quantiles
                  of columns with many values; the tree alone where there are few
+    expected     the same over all draws, from the law of the draw, where quantiles are drawn: few runs say it badly
     tree         Laplace noise on a tree of counts at epsilon: one release, whatever is asked of it
     selections   the exponential mechanism over all values (the form of earlier systems): utility is the distance of a
                  value's ranks from the one that is asked for, and each quantile has an equal part of epsilon
@@ -26,6 +27,7 @@ import csv
 import importlib
 import itertools
 import json
+import math
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -33,8 +35,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mechanisms.calibrate import Price, calibrate
+from mechanisms.calibrate import Calibration, Price, calibrate
 from mechanisms.families import NoiseFamily
+from mechanisms.measurements.drawn_ranks import LaplaceRanks, draws_of
 from mechanisms.randomness import SystemBits
 from mechanisms.release import release
 from privacy.aggregate import AggregateFunction
@@ -70,10 +73,10 @@ def errors(distances: npt.NDArray[np.float64]) -> list[float]:
     return [round(float(error), 3) for error in np.sqrt((distances**2).mean(axis=0))]
 
 
-def from_tree(
-    values: Integers, most: int, epsilon: str, parts: Parts, runs: int, *, finer: int = 0
-) -> list[list[float]]:
-    """Values of the quantiles in every run; drawn among places that are so many times finer, if any."""
+def asked_of(
+    values: Integers, most: int, epsilon: str, parts: Parts, *, finer: int
+) -> tuple[CoreStatistics, Calibration, Integers, int]:
+    """The question, its measurement, the exact counts by place, and how wide a place is."""
     width = -(-(most + 1) // PLACES[0])
     width = width if not finer else finer * -(-width // finer)
     places = -(-(most + 1) // width)
@@ -89,7 +92,31 @@ def from_tree(
     ]
     core = CoreStatistics("c0", Keys((), ((),), 1), (statistic,), tuple(estimates))
     calibration = calibrate([core], Price(NoiseFamily.LAPLACE, Fraction(epsilon), Fraction(0)))
-    counts = np.bincount(np.clip(values, 0, most) // (width // max(1, finer)), minlength=statistic.places)[None, :]
+    place = width // max(1, finer)
+    counts = np.bincount(np.clip(values, 0, most) // place, minlength=statistic.places)[None, :]
+    return core, calibration, counts, place
+
+
+def expected(values: Integers, most: int, epsilon: str, parts: Parts, *, finer: int) -> list[float]:
+    """The root-mean-square error of each drawn quantile, by the law of the exponential mechanism over places."""
+    _, calibration, counts, width = asked_of(values, most, epsilon, parts, finer=finer)
+    (measurement,) = calibration.measurements
+    assert isinstance(measurement, LaplaceRanks)
+    middles = np.arange(counts.shape[1]) * width + (width - 1) / 2
+    found = []
+    for part, draw in zip(parts, draws_of(measurement.statistic), strict=True):
+        scores = draw.scores(counts[0], 1).astype(np.float64) / float(measurement.scale_of(draw))
+        law = np.exp(scores - scores.max())
+        away = np.clip(middles, 0, most) - np.quantile(values, float(part))
+        found.append(round(math.sqrt(float((law * away * away).sum() / law.sum())), 3))
+    return found
+
+
+def from_tree(
+    values: Integers, most: int, epsilon: str, parts: Parts, runs: int, *, finer: int = 0
+) -> list[list[float]]:
+    """Values of the quantiles in every run; drawn among places that are so many times finer, if any."""
+    core, calibration, counts, _ = asked_of(values, most, epsilon, parts, finer=finer)
     found = []
     for _ in range(runs):
         exact = Exact(keys={}, sums={"s0": counts}, rows=1)
@@ -168,10 +195,11 @@ def main() -> None:
                 "selections": [selected(values, most, float(epsilon), parts, draw) for _ in range(runs)],
                 "opendp": by_opendp(values, ends, float(epsilon), parts, given.opendp_runs),
             }
+            exact = {"expected": expected(values, most, epsilon, parts, finer=finer)} if finer else {}
             if finer:
                 fine = finer * PLACES[0]
                 ways["opendp fine"] = by_opendp(values, ends, float(epsilon), parts, given.opendp_runs, places=fine)
-            result[f"{asked} of {name} at {epsilon}"] = {
+            result[f"{asked} of {name} at {epsilon}"] = exact | {
                 way: "not installed" if found is None else errors(np.array(found) - truth)
                 for way, found in ways.items()
             }
