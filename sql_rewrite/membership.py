@@ -29,7 +29,7 @@ from privacy.refusal import Refused
 from sql_rewrite.aggregate_calls import AggregateReader
 from sql_rewrite.combinations import Known
 from sql_rewrite.correlated import Correlated, is_outer
-from sql_rewrite.correlated_groups import Groups, by_public_keys
+from sql_rewrite.correlated_groups import Groups, by_public_keys, exists_released
 from sql_rewrite.expressions import ColumnRef, Expression, Literal, form_of
 from sql_rewrite.functions import build
 from sql_rewrite.join_links import conjunction, conjuncts
@@ -204,7 +204,7 @@ class Membership:
             return found_there
         names = self._inner(query)
         if names is None:
-            return None
+            return exists_released(query, self._groups, lifter)
         parts = list(conjuncts(query.args["where"].this))
         found = [(place, self._link(part, names)) for place, part in enumerate(parts)]
         links = [(place, *sides) for place, sides in found if sides is not None]

@@ -177,7 +177,7 @@ class NestedRows:
         def keys(lifter: ExpressionLift, node: exp.In) -> Expression | None:
             return None if self._lift.nonempty else self._lift.stages.groups.member(lifter, node, inside)
 
-        def groups(node: exp.Subquery) -> StageTable | None:
+        def groups(node: exp.Expr) -> StageTable | None:
             if self._lift.nonempty or node.find(exp.Order, exp.Limit) is not None:
                 return None
             table = self._lift.stages.groups.table(node, inside)

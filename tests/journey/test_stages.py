@@ -86,6 +86,15 @@ QUESTIONS = (
     "SELECT p.town, COUNT(*) AS n FROM people p JOIN (SELECT town, sex, COUNT(*) AS c FROM people GROUP BY 1, 2 "
     "HAVING COUNT(*) > 210) AS r ON p.town = r.town AND p.sex = r.sex WHERE p.age * 10 < r.c GROUP BY p.town "
     "ORDER BY p.town",
+    "SELECT COUNT(*) AS n FROM people v WHERE NOT EXISTS (SELECT 1 FROM (SELECT town, COUNT(*) AS c FROM people "
+    "GROUP BY 1) r WHERE r.town = v.town AND r.c * 2 > 857)",
+    "WITH r AS (SELECT town, sex, COUNT(*) AS c FROM people GROUP BY 1, 2 HAVING COUNT(*) > 210) "
+    "SELECT COUNT(*) AS n FROM people v WHERE EXISTS (SELECT * FROM r WHERE v.sex = r.sex AND r.town = v.town)",
+    "SELECT COUNT(*) AS n FROM people SEMI JOIN (SELECT town FROM people GROUP BY 1 HAVING COUNT(*) > 428) r "
+    "USING (town)",
+    "WITH r AS (SELECT town, COUNT(*) AS c FROM people GROUP BY 1 ORDER BY town DESC LIMIT 3) "
+    "SELECT COUNT(*) AS n FROM people v ANTI JOIN r ON v.town = r.town",
+    "SELECT COUNT(*) AS n FROM people WHERE town IN (SELECT DISTINCT town FROM people WHERE age > 40)",
     # Windows within units, values that belong to them, levels of groups, different values and quantiles.
     "SELECT COUNT(*) AS n, AVG(cost) AS c FROM (SELECT person_id, cost FROM visits QUALIFY ROW_NUMBER() OVER ("
     "PARTITION BY person_id ORDER BY ABS(cost - (SELECT AVG(cost) FROM visits))) = 1) AS t",
