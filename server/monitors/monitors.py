@@ -281,7 +281,7 @@ class Monitors:
                 failed = type(error).__name__
             visible.wait()
         if compared is None:
-            logger().warning("evaluation_failed", monitor=row.id, exception=failed)
+            logger().warning("evaluation_failed", query_id=row.id, exception=failed)
             self.registry.note_evaluation(row.id, number, outcome="failed", detail=None)
             raise ExecutionFailed
         return compared
