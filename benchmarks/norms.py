@@ -4,10 +4,11 @@
 
 For each question and power: the plain text under DuckDB's defaults; `both`, what a question that chooses its norm
 runs: the tables that its statements share, the histogram and the sums at a norm that about half of the units are
-beyond; the sums and the histogram by themselves, as where a stored histogram serves; and the statement of declared
-counts. Then the floor of all these: the bare aggregate by unit (where the question has groups, also by unit and key)
-that no shape goes without, as private connections run it, under DuckDB's defaults, and with these and arrays by unit;
-and what clipping the values takes by itself. Prints one JSON object:
+beyond; the sums and the histogram by themselves, as where a stored histogram serves; `kept`, the same two statements
+where the snapshot keeps the norms of units beside their rows; and the statement of declared counts. Then the floor of
+the shapes without kept norms: the bare aggregate by unit (where the question has groups, also by unit and key), as
+private connections run it, under DuckDB's defaults, and with these and arrays by unit; and what clipping the values
+takes by itself. Prints one JSON object:
 milliseconds of processor time of the plain text, and ratios to it (the least of the runs each). Processor time, of two
 threads together, because other work on the machine counts little in it. Engines only.
 """
@@ -30,11 +31,13 @@ from privacy.bounds import AutomaticContribution, ContributionBound, ValueBounds
 from privacy.norms import NormPower
 from privacy.policy import Column, ColumnType, Dataset, PublicKeys, Table
 from privacy.statement import Parameter, Statement
+from privacy.stored_norms import FIRST, ROWS, squares_name
 from privacy.unit import PrivacyUnit
 from sql_rewrite.bound import bound
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
 from sql_rewrite.norms import at_norms, lower_norms
+from sql_rewrite.stored_norms import known_norms
 
 GROUPS = (50, 1_000)
 
@@ -66,8 +69,12 @@ ARRAY_BITS = 22
 COUNTED = ContributionBound(rows_per_unit=20, groups_per_unit=20, rows_per_unit_and_group=5)
 
 
-def dataset(contribution: ContributionBound | AutomaticContribution) -> Dataset:
-    """Visits, several of each person."""
+KEPT = tuple(f"k{n}" for n in GROUPS)
+"""The columns by which the squares of units' rows are kept."""
+
+
+def dataset(contribution: ContributionBound | AutomaticContribution, *, kept: bool = False) -> Dataset:
+    """Visits, several of each person; where the snapshot keeps the norms of units, or where it does not."""
     whole = ColumnType.INTEGER
     keys = [Column(f"k{n}", whole, keys=PublicKeys(tuple(range(n))), nullable=False) for n in GROUPS]
     amount = Column("amount", whole, ValueBounds(Fraction(0), Fraction(100)), nullable=False)
@@ -85,6 +92,7 @@ def dataset(contribution: ContributionBound | AutomaticContribution) -> Dataset:
         protected=True,
         unit_column="person_id",
         contribution=contribution,
+        stored_norms=KEPT if kept else None,
     )
     return Dataset(
         "benchmark", PrivacyUnit("people", "person_id"), (people, visits), policy_version=1, data_version="v"
@@ -102,6 +110,22 @@ def fill(path: Path, rows: int, units: int) -> None:
             f"CAST(random() * 999 AS BIGINT) AS k1000 FROM range({rows})) "
             "ORDER BY person_id"
         )
+        connection.execute("CREATE TABLE plain AS SELECT * FROM visits")
+        squares = {
+            name: f'(SELECT "unit$id", CAST(sum(n * n) AS BIGINT) AS n FROM (SELECT "unit$id", count(*) AS n '
+            f'FROM plain GROUP BY "unit$id", {name}) GROUP BY 1) AS {name}s'
+            for name in KEPT
+        }
+        connection.execute(
+            f'CREATE OR REPLACE TABLE visits AS SELECT p.*, r.n AS "{ROWS}", p.rowid = r.number AS "{FIRST}", '
+            + ", ".join(f'{name}s.n AS "{squares_name(name)}"' for name in KEPT)
+            + " FROM plain AS p "
+            + 'JOIN (SELECT "unit$id", count(*) AS n, min(rowid) AS number FROM plain GROUP BY 1) AS r '
+            + 'USING ("unit$id") '
+            + " ".join(f'JOIN {joined} USING ("unit$id")' for joined in squares.values())
+            + ' ORDER BY p."unit$id"'
+        )
+        connection.execute("DROP TABLE plain")
 
 
 def milliseconds(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Parameter], runs: int) -> float:
@@ -158,6 +182,12 @@ def ratios(name: str, path: Path, runs: int) -> dict[str, float]:
             at = at_norms(core, half)
             shared = lower_norms(core, shared=True), lower(at, shared=True)
             found[f"{power.value} both"] = round(together(private, shared, runs) / least, 1)
+            (kept,) = bound(lift(sql, dataset(AutomaticContribution(), kept=True), {}), power=power)
+            if known_norms(kept) is not None:
+                sums, histogram = lower(at_norms(kept, half)), lower_norms(kept)
+                alone = [milliseconds(private, one.sql, one.parameters, runs) for one in (sums, histogram)]
+                found[f"{power.value} kept both"] = round(sum(alone) / least, 1)
+                found[f"{power.value} kept sums"] = round(alone[0] / least, 1)
             statements[f"{power.value} sums"] = lower(at)
             statements[f"{power.value} histogram"] = lower_norms(core)
         (counted,) = bound(lift(sql, dataset(COUNTED), {}))

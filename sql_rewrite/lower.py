@@ -367,10 +367,16 @@ class _Lowering:
 
     # Units
 
+    def _counts_rows(self, bounded: BoundedStatistic) -> bool:
+        """Whether it is the number of all rows of a unit: its norm, where that adds up over rows."""
+        return self._vector(bounded) == [ONE] and bounded.filter is None and bounded.present is None
+
     def _norms_summed(self, shared: Relation | None) -> Relation:
         """Units scaled to norms, and summed per group."""
         vectors = {bounded.statistic.name: self._vector(bounded) for bounded in self.bounded.statistics}
         stored = known_norms(self.bounded)
+        if stored is not None and not self.keys and all(map(self._counts_rows, self.bounded.statistics)):
+            return NormSums(self.bounded, self.keys, self.hidden).of_units(self._units_stored())
         if stored is not None:
             rows = self._base(with_unit=False, norms=stored)
         else:

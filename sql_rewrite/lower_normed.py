@@ -192,6 +192,16 @@ class NormSums(NormWorth):
             case _:
                 assert_never(self.shape)
 
+    def of_units(self, units: Relation) -> Relation:
+        """The number of rows without groups, from one row of each unit with its norms: n0m rows, each by the factor."""
+        assert self.shape is Shape.STORED
+        factors = tuple([Output(self._factor(norm, Named(f"{_name(norm)}m")), _f(norm)) for norm in self.norms])
+        counts = [
+            Output(self.times(item, Named(f"{item.statistic.norm}m")), f"{item.statistic.name}_0")
+            for item in self.statistics
+        ]
+        return Grouped(Extended(units, "q", factors), "p", self.keys, self.keys, tuple(counts))
+
     @property
     def _names(self) -> tuple[str, ...]:
         """The keys by which cells are grouped, and the salt of hidden ones."""
