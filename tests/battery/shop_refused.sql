@@ -148,7 +148,7 @@ SELECT r.*, c.age FROM regions r JOIN customers c USING (region_id)
 -- refused: not_a_query
 SELECT COUNT(*) FROM (SUMMARIZE orders) t
 
--- refused: not_a_query
+-- refused: raw_rows
 UNPIVOT customers ON age, region_id
 
 -- refused: not_a_query

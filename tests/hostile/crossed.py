@@ -208,7 +208,7 @@ _CONDITIONS = Family(
             "(age, hours) IN (SELECT q.age, q.hours FROM people q)",
             "age = (SELECT q.age FROM people q ORDER BY q.salary DESC LIMIT 1)",
             "EXISTS (SELECT 1 FROM people q WHERE q.person_id = people.person_id + 1 AND q.smoker)",
-            "(SELECT COUNT(*) FROM people q JOIN visits v USING (person_id) WHERE q.age = people.age) > 0",
+            "(SELECT COUNT(*) FROM people q JOIN visits v USING (person_id) WHERE q.age < people.age) > 0",
             "person_id NOT IN (SELECT v.visit_id FROM visits v)",
             "education = (SELECT q.education FROM people q WHERE q.born < people.born LIMIT 1)",
             "EXISTS (SELECT 1 FROM people q WHERE q.born = people.born AND q.sex = people.sex)",

@@ -8,7 +8,7 @@ SELECT COUNT(*) FROM people WHERE age NOT IN (SELECT age FROM people)
 SELECT COUNT(*) FROM people WHERE NOT EXISTS (SELECT 1 FROM visits)
 
 -- refused: correlated_subquery
-SELECT COUNT(*) FROM people p WHERE (SELECT COUNT(*) FROM visits v WHERE v.hospital_id = p.age) > 3
+SELECT COUNT(*) FROM people p WHERE (SELECT COUNT(*) FROM visits v WHERE v.hospital_id < p.age) > 3
 
 -- refused: correlated_subquery
 SELECT COUNT(*) FROM people WHERE age > (SELECT age FROM people)
