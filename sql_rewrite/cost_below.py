@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from privacy.policy import ColumnType
 from sql_rewrite.dialects.costs import EngineCosts
 from sql_rewrite.expressions import Expression
-from sql_rewrite.plan import Source, UnitBranch, UnitFunction, UnitGroups, UnitRows, UnitValue
+from sql_rewrite.plan import Source, UnitBranch, UnitFunction, UnitGroups, UnitPlace, UnitRows, UnitValue
 from sql_rewrite.unit_facts import (
     constant_per_unit,
     content_keys,
@@ -35,6 +35,9 @@ Lowered = Callable[[Expression], tuple[float, float, int]]
 
 _DISTINCT_SHARE = 8
 """Times that a value of COUNT(DISTINCT) is hashed, compared and added up more than a value of a sum."""
+
+_PASSED = 3.0
+"""Nanoseconds of passing over a row whose value is NULL: each row may pass over all the others of its unit."""
 
 _BESIDE_SHARE = 8
 """What comparing two values side by side takes, in units of grouping by the unit (500 ns measured at most)."""
@@ -148,8 +151,10 @@ def _windows_row(rows: UnitRows, costs: EngineCosts, lowered: Lowered) -> tuple[
     own += (costs.sorted + costs.sorted_key * len(content)) if numbered > 1 else 0.0
     for window in rows.windows:
         value = window.value
-        # A frame that moves is added up from a tree over the rows.
-        own += costs.window * (1 if window.frame is None else 2)
+        # A frame that moves is added up from a tree over the rows; what it leaves out parts it in two.
+        own += costs.window * (1 if window.frame is None else 3 if window.frame.exclude else 2)
+        if isinstance(value, UnitPlace) and value.ignores_null:
+            own += _PASSED * rows_tried(rows.sources)
         if isinstance(value, UnitValue):
             parts += [part for part in (value.argument, value.argument, value.filter) if part is not None]
             # Two aggregates for an average, and sums of 128 bits.

@@ -103,7 +103,8 @@ class _Layers:
     def place(self, window: UnitWindow) -> Output:
         """The column of a window, above the layer of `over`."""
         partition = tuple([self._compared(part) for part in window.partition])
-        order = [OrderedBy(self._compared(t.expression), t.descending, t.nulls_first) for t in window.order]
+        by = "" if window.frame is None else window.frame.by
+        order = [OrderedBy(self._ordered(t.expression, by), t.descending, t.nulls_first) for t in window.order]
         if window.by_place:
             ties = (_NUMBER,) if self.numbered else self._content
             known = {term.name for term in order} | set(partition)
@@ -133,7 +134,16 @@ class _Layers:
         if place.otherwise is not None:
             assert isinstance(place.otherwise, Literal)
             arguments.append(lower_expression(place.otherwise, self._parameters))
-        return Placed(place.function.value, tuple(arguments))
+        return Placed(place.function.value, tuple(arguments), place.ignores_null)
+
+    def _ordered(self, expression: Expression, by: str) -> str:
+        """The column of a term of the order: wide enough that no distance from a value leaves its type."""
+        kind = {"whole": EngineType.WIDE, "clock": EngineType.TIMESTAMP}.get(by)
+        if kind is None or (kind is EngineType.WIDE and expression.type is ColumnType.NUMBER):
+            return self._compared(expression)
+        name = f"{self._compared(expression)}{by[0]}"
+        self._columns[name] = Cast(_plain(expression, self._parameters), kind)
+        return name
 
     def _compared(self, expression: Expression) -> str:
         """The column of what rows are compared by."""
@@ -164,4 +174,4 @@ def _lowered_frame(window: UnitWindow) -> RowFrame | None:
         return RowFrame(rows=True, start=frame.start, end=frame.end)
     if frame is None:
         return None
-    return RowFrame(rows=frame.rows, start=frame.start, end=frame.end)
+    return RowFrame(rows=frame.rows, start=frame.start, end=frame.end, by=frame.by, exclude=frame.exclude)

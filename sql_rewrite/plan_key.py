@@ -48,9 +48,11 @@ from sql_rewrite.plan import (
     Source,
     UnitBranch,
     UnitGroups,
+    UnitPlace,
     UnitRows,
     UnitUnion,
     UnitValue,
+    WindowFrame,
 )
 
 __all__ = [
@@ -94,7 +96,9 @@ _LATER: dict[type, Mapping[str, object]] = {
     Constants: {"stored": False},
     Join: {"on_unit": False, "also": (), "most": 1, "tried": 1},
     Source: {"groups": None, "only": None, "union": None, "constants": None, "windows": None},
+    UnitPlace: {"ignores_null": False},
     UnitValue: {"by": None, "fraction": None},
+    WindowFrame: {"by": "", "exclude": ""},
     Statistic: {"norm": None, "distinct": False, "second": None, "second_degree": 0, "tree": None, "drawn": None},
 }
 """Fields that were added later, with the value that older plans have: with that value they do not count."""

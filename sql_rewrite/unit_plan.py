@@ -5,12 +5,15 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 from privacy.statistic import Encoding
 from sql_rewrite.expressions import Expression
 
 __all__ = [
     "RANKED",
+    "FrameExclusion",
+    "FrameMeasure",
     "Placement",
     "UnitFunction",
     "UnitPlace",
@@ -19,6 +22,10 @@ __all__ = [
     "WindowFrame",
     "WindowTerm",
 ]
+
+
+FrameMeasure = Literal["", "groups", "whole", "clock"]
+FrameExclusion = Literal["", "current row", "group", "ties"]
 
 
 class UnitFunction(enum.Enum):
@@ -97,6 +104,8 @@ class UnitPlace:
     argument: Expression | None = None
     number: int = 1
     otherwise: Expression | None = None
+    ignores_null: bool = False
+    """Whether rows in which the value is NULL are passed over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +119,17 @@ class WindowTerm:
 
 @dataclass(frozen=True, slots=True)
 class WindowFrame:
-    """The rows around each row that a window reads, None for no end: by their number, or all that are equal to it."""
+    """The rows around each row that a window reads, None for no end: by their number, or all that are equal to it.
+
+    `by` says what ends count otherwise: `groups` of rows that are equal in the order, `whole` numbers by which the one
+    value of the order differs, or `clock`, microseconds by which two moments do. `exclude` are rows left out of them.
+    """
 
     rows: bool
     start: int | None
     end: int | None
+    by: FrameMeasure = ""
+    exclude: FrameExclusion = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +154,7 @@ class UnitWindow:
         """Whether it has one value in all rows that are equal in `partition`."""
         frame = self.frame
         if isinstance(self.value, UnitValue):
-            return not self.order if frame is None else (frame.start, frame.end) == (None, None)
+            return not self.order if frame is None else (frame.start, frame.end, frame.exclude) == (None, None, "")
         first = frame is not None and frame.start is None and (frame.end is None or frame.end >= 0)
         last = frame is not None and frame.end is None and (frame.start is None or frame.start <= 0)
         reads = {Placement.FIRST_VALUE: first, Placement.LAST_VALUE: last, Placement.NTH_VALUE: first and last}

@@ -292,7 +292,7 @@ class WindowBlock(NestedBlock):
         self._check_unit(partition, node, "a window function on private rows", "PARTITION BY does")
         value = self._reader.value(node, rows)
         order = self._reader.terms(spec.order)
-        frame = frame_of(value, spec.frame, ordered=bool(order), text=self._text, node=node)
+        frame = frame_of(value, spec.frame, order=order, lifter=self._of_row, node=node)
         window = UnitWindow("", value, self._partition(partition), order, frame)
         return self._made(window, written(self._text, node, value.function))
 
@@ -357,7 +357,12 @@ def forms_of(window: UnitWindow) -> tuple[object, ...]:
         own: tuple[object, ...] = (value.name,)
     else:
         own = (value.function.value, form_of(value.argument), value.number, form_of(value.otherwise))
-    frame = None if window.frame is None else (window.frame.rows, window.frame.start, window.frame.end)
+        own = (*own, "ignores null") if value.ignores_null else own
+    frame: tuple[object, ...] | None = None
+    if window.frame is not None:
+        frame = (window.frame.rows, window.frame.start, window.frame.end)
+        more = (window.frame.by, window.frame.exclude)
+        frame = frame if more == ("", "") else (*frame, *more)
     order = tuple((form_of(term.expression), term.descending, term.nulls_first) for term in window.order)
     return *own, tuple(map(form_of, window.partition)), order, frame
 

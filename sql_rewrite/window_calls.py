@@ -20,8 +20,9 @@ from sql_rewrite.syntax import consume, whole_number
 from sql_rewrite.text import Text
 from sql_rewrite.unit_calls import UnitCalls
 from sql_rewrite.unit_plan import RANKED
+from sql_rewrite.window_frames import read_frame
 
-__all__ = ["Spec", "WindowReader", "frame_of", "includes_row", "row_number"]
+__all__ = ["NUMBER_MAX", "Spec", "WindowReader", "frame_of", "includes_row", "row_number"]
 
 NUMBER_MAX = 1_000_000
 """Most rows that a window looks away, and most parts of NTILE: no unit has more rows."""
@@ -42,6 +43,7 @@ _PLACES: Mapping[type[exp.Expr], Placement] = {
     exp.LastValue: Placement.LAST_VALUE,
     exp.NthValue: Placement.NTH_VALUE,
 }
+_OF_OTHERS = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
 _ENDS = (Placement.FIRST_VALUE, Placement.LAST_VALUE, Placement.NTH_VALUE)
 _KNOWN = (
     "ROW_NUMBER, RANK, DENSE_RANK, PERCENT_RANK, CUME_DIST, NTILE, LAG, LEAD, FIRST_VALUE, LAST_VALUE, NTH_VALUE, "
@@ -127,6 +129,12 @@ class WindowReader:
     def value(self, node: exp.Window, rows: int) -> UnitValue | UnitPlace:
         """What the window computes of at most so many rows. Errors: Refused."""
         call = node.this
+        if isinstance(call, exp.IgnoreNulls) and type(call.this) in _OF_OTHERS:
+            consume(call, "this", text=self._text, what="IGNORE NULLS")
+            place = self._place(_PLACES[type(call.this)], call.this)
+            if not place.number:
+                raise self._unknown(call.this)
+            return replace(place, ignores_null=True)
         function = _PLACES.get(type(call))
         if function is None:
             inner = call.this if isinstance(call, exp.Filter) else call
@@ -224,18 +232,26 @@ def row_number(partition: tuple[Expression, ...], order: tuple[WindowTerm, ...])
 
 def includes_row(frame: WindowFrame | None) -> bool:
     """Whether a row itself is among the rows that a window reads for it."""
-    return frame is None or ((frame.start or 0) <= 0 <= (frame.end or 0))
+    if frame is None:
+        return True
+    return (frame.start or 0) <= 0 <= (frame.end or 0) and frame.exclude in ("", "ties")
 
 
 def frame_of(
-    value: UnitValue | UnitPlace, written: exp.Expr | None, *, ordered: bool, text: Text, node: exp.Expr
+    value: UnitValue | UnitPlace,
+    written: exp.Expr | None,
+    *,
+    order: Sequence[WindowTerm],
+    lifter: ExpressionLift,
+    node: exp.Expr,
 ) -> WindowFrame | None:
     """The frame of a window; None for what each function reads without one. Errors: Refused.
 
     The first row and the last one of all rows do not depend on which of equal rows comes first but by their content;
     the last of those that are equal in the order would, so LAST_VALUE must say which rows it means.
     """
-    frame = None if written is None else _read(written, text, node)
+    text, ordered = lifter.text, bool(order)
+    frame = None if written is None else read_frame(written, order, lifter, node)
     if isinstance(value, UnitValue):
         return None if frame == WindowFrame(rows=False, start=None, end=0) else frame
     if value.function not in _ENDS:
@@ -250,15 +266,30 @@ def frame_of(
         return None
     if frame is None:
         frame = WindowFrame(rows=False, start=None, end=0 if ordered else None)
-    if frame.rows:
+    plain = (frame.by, frame.exclude) == ("", "")
+    if frame.rows and plain:
         return frame
+    if not plain:
+        raise refuse(
+            "unsupported_sql",
+            f"{value.function.value.upper()} over this frame is refused",
+            "Frames of RANGE with a distance, GROUPS and EXCLUDE are answered of COUNT, SUM, AVG, MIN and MAX.",
+            "write ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW after its ORDER BY",
+            position=text.position(node),
+        )
+    if value.ignores_null and (frame.start, frame.end) != (None, None):
+        raise _of_equals(value, text, node)
     if value.function is Placement.FIRST_VALUE and frame.start is None:
         return WindowFrame(rows=True, start=None, end=0)
     if value.function is Placement.LAST_VALUE and frame.end is None:
         return WindowFrame(rows=True, start=0, end=None)
     if frame.start is None and frame.end is None:
         return replace(frame, rows=True)
-    raise refuse(
+    raise _of_equals(value, text, node)
+
+
+def _of_equals(value: UnitPlace, text: Text, node: exp.Expr) -> Refused:
+    return refuse(
         "unsupported_sql",
         f"{value.function.value.upper()} over rows that are equal in the order is refused",
         "Without a frame of ROWS it reads up to the last row of the same place in the order, whichever that is.",
@@ -266,43 +297,3 @@ def frame_of(
         "use FIRST_VALUE, and DESC after each term of ORDER BY",
         position=text.position(node),
     )
-
-
-def _read(written: exp.Expr, text: Text, node: exp.Expr) -> WindowFrame:
-    consume(written, "kind", "start", "start_side", "end", "end_side", text=text, what="a frame")
-    kind = str(written.args.get("kind") or "").upper()
-    start = _end(written.args.get("start"), written.args.get("start_side"))
-    end = 0 if written.args.get("end") is None else _end(written.args.get("end"), written.args.get("end_side"))
-    low = -NUMBER_MAX - 1 if start == _PRECEDING else start
-    high = NUMBER_MAX + 1 if end == _FOLLOWING else end
-    counted = kind == "ROWS" or (kind == "RANGE" and {start, end} <= {_PRECEDING, 0, _FOLLOWING})
-    if not (counted and isinstance(low, int) and isinstance(high, int) and low <= high):
-        raise refuse(
-            "unsupported_sql",
-            "a frame is refused",
-            "Frames of so many ROWS are answered, and RANGE between UNBOUNDED and CURRENT ROW; its start is not after "
-            "its end.",
-            "ROWS BETWEEN 2 PRECEDING AND CURRENT ROW",
-            position=text.position(node),
-        )
-    return WindowFrame(
-        rows=kind == "ROWS",
-        start=None if start == _PRECEDING else low,
-        end=None if end == _FOLLOWING else high,
-    )
-
-
-_PRECEDING, _FOLLOWING = "preceding", "following"
-"""The ends of a frame that has none on that side."""
-
-
-def _end(value: object, side: object) -> int | str | None:
-    """A row's distance, before it below zero; the side of an end that is unbounded; None for anything else."""
-    if isinstance(value, str):
-        if value.upper() == "CURRENT ROW":
-            return 0
-        return str(side).lower() if value.upper() == "UNBOUNDED" else None
-    number = whole_number(value)
-    if number is None or number > NUMBER_MAX:
-        return None
-    return -number if str(side).upper() == "PRECEDING" else number

@@ -20,6 +20,7 @@ class Placed(Scalar):
 
     function: PlacedName
     arguments: tuple[Scalar, ...]
+    ignores_null: bool = False
 
 
 @node
@@ -33,11 +34,17 @@ class OrderedBy:
 
 @node
 class RowFrame:
-    """The rows around each row, None for no end: so many of them, or without `rows` all that are equal to it (0)."""
+    """The rows around each row, None for no end: so many of them, or without `rows` all that are equal to it (0).
+
+    Ends `by` groups count groups of equal rows, `whole` numbers and `clock` microseconds are distances in the one
+    column of the order, an integer of 128 bits or a number, or a timestamp. Rows of `exclude` are left out.
+    """
 
     rows: bool
     start: int | None
     end: int | None
+    by: Literal["", "groups", "whole", "clock"] = ""
+    exclude: Literal["", "current row", "group", "ties"] = ""
 
 
 @node

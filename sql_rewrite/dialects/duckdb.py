@@ -12,6 +12,7 @@ from fractions import Fraction
 from privacy.norms import BINS, BINS_PER_OCTAVE
 from sql_rewrite.dialects.dialect import writes
 from sql_rewrite.dialects.duckdb_costs import DUCKDB_COSTS
+from sql_rewrite.dialects.duckdb_frames import frame_text
 from sql_rewrite.dialects.duckdb_scalars import ADDED, MULTIPLIED, DuckDBScalars, quote
 from sql_rewrite.layer_values import (
     AllTrue,
@@ -53,7 +54,6 @@ from sql_rewrite.relations import (
     Output,
     Placed,
     Projected,
-    RowFrame,
     RowsSource,
     Salted,
     SharedRows,
@@ -250,7 +250,8 @@ class DuckDB(DuckDBScalars):
 
     @writes(Placed)
     def _placed(self, node: Placed) -> str:
-        return f"{node.function}({', '.join([self.write(argument) for argument in node.arguments])})"
+        nulls = " IGNORE NULLS" if node.ignores_null else ""
+        return f"{node.function}({', '.join([self.write(argument) for argument in node.arguments])}{nulls})"
 
     @writes(WithinUnit)
     def _within_unit(self, node: WithinUnit) -> str:
@@ -263,7 +264,7 @@ class DuckDB(DuckDBScalars):
         if terms:
             text += f" ORDER BY {', '.join(terms)}"
         if node.frame is not None:
-            text += f" {_frame(node.frame)}"
+            text += f" {frame_text(node.frame)}"
         return f"{self.write(node.value)} OVER ({text})"
 
     # Layers
@@ -471,16 +472,6 @@ class DuckDB(DuckDBScalars):
 
 def _names(names: Iterable[str]) -> list[str]:
     return [f'"{name}"' for name in names]
-
-
-def _frame(frame: RowFrame) -> str:
-    ends = []
-    for end, unbounded in ((frame.start, "UNBOUNDED PRECEDING"), (frame.end, "UNBOUNDED FOLLOWING")):
-        if end:
-            ends.append(f"{abs(end)} {'PRECEDING' if end < 0 else 'FOLLOWING'}")
-        else:
-            ends.append(unbounded if end is None else "CURRENT ROW")
-    return f"{'ROWS' if frame.rows else 'RANGE'} BETWEEN {ends[0]} AND {ends[1]}"
 
 
 def _double(value: float) -> str:

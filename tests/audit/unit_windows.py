@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -72,28 +73,14 @@ def _values(window: UnitWindow, rows: Sequence[Row], keys: Sequence[Any]) -> lis
     count = len(rows)
     first = [next(j for j in range(count) if keys[j] == keys[i]) for i in range(count)]
     last = [next(j for j in reversed(range(count)) if keys[j] == keys[i]) for i in range(count)]
-    frame = window.frame
-    if frame is None:
-        frames = [(0, (last[i] if window.order else count - 1) + 1) for i in range(count)]
-    elif frame.rows:
-        frames = [
-            (
-                0 if frame.start is None else max(0, min(count, i + frame.start)),
-                count if frame.end is None else max(0, min(count, i + frame.end + 1)),
-            )
-            for i in range(count)
-        ]
-    else:
-        frames = [
-            (0 if frame.start is None else first[i], count if frame.end is None else last[i] + 1) for i in range(count)
-        ]
+    frames = [_inside(window, i, keys, first, last) for i in range(count)]
     value = window.value
     if not isinstance(value, UnitPlace):
-        return [value_of(value, rows[start:end]) for start, end in frames]
+        return [value_of(value, [rows[j] for j in inside]) for inside in frames]
     read = [None if value.argument is None else _one_zero(evaluate(value.argument, row)) for row in rows]
     made: list[Any] = []
     for i in range(count):
-        inside = read[slice(*frames[i])]
+        inside = [read[j] for j in frames[i] if not (value.ignores_null and read[j] is None)]
         match value.function:
             case Placement.ROW_NUMBER:
                 made.append(i + 1)
@@ -109,9 +96,10 @@ def _values(window: UnitWindow, rows: Sequence[Row], keys: Sequence[Any]) -> lis
                 size, more = divmod(count, value.number)
                 made.append(next(part for part in range(1, count + 1) if i < part * size + min(part, more)))
             case Placement.LAG | Placement.LEAD:
-                at = i - value.number if value.function is Placement.LAG else i + value.number
+                after = [i, *(range(i - 1, -1, -1) if value.function is Placement.LAG else range(i + 1, count))]
+                there = [i, *(j for j in after[1:] if not (value.ignores_null and read[j] is None))]
                 otherwise = None if value.otherwise is None else evaluate(value.otherwise, {})
-                made.append(read[at] if 0 <= at < count else otherwise)
+                made.append(read[there[value.number]] if value.number < len(there) else otherwise)
             case Placement.FIRST_VALUE:
                 made.append(inside[0] if inside else None)
             case Placement.LAST_VALUE:
@@ -119,3 +107,39 @@ def _values(window: UnitWindow, rows: Sequence[Row], keys: Sequence[Any]) -> lis
             case Placement.NTH_VALUE:
                 made.append(inside[value.number - 1] if value.number <= len(inside) else None)
     return made
+
+
+def _inside(window: UnitWindow, i: int, keys: Sequence[Any], first: Sequence[int], last: Sequence[int]) -> list[int]:
+    """The places of the rows that a window reads for the row at one."""
+    count, frame = len(keys), window.frame
+    if frame is None:
+        return list(range((last[i] if window.order else count - 1) + 1))
+    low, high = frame.start, frame.end
+    if frame.rows:
+        inside = [j for j in range(count) if (low is None or j >= i + low) and (high is None or j <= i + high)]
+    elif frame.by == "groups":
+        group = [sorted(set(first)).index(first[j]) - sorted(set(first)).index(first[i]) for j in range(count)]
+        inside = [j for j in range(count) if (low is None or group[j] >= low) and (high is None or group[j] <= high)]
+    elif frame.by:
+        inside = [j for j in range(count) if _near(window, keys, i, j)]
+    else:
+        inside = list(range(0 if low is None else first[i], count if high is None else last[i] + 1))
+    equals = set(range(first[i], last[i] + 1))
+    left_out = {"": set(), "current row": {i}, "group": equals, "ties": equals - {i}}[frame.exclude]
+    return [j for j in inside if j not in left_out]
+
+
+def _near(window: UnitWindow, keys: Sequence[Any], i: int, j: int) -> bool:
+    """Whether a row is within the distances of a row's frame in the one value of the order."""
+    frame, (term,) = window.frame, window.order
+    assert frame is not None
+    (mine,), (other,) = keys[i], keys[j]
+    if mine is None or other is None:
+        # A row without a value has its equals; an end that is not bounded reaches all rows on that side.
+        before = frame.start is None and j < i
+        after = frame.end is None and j > i
+        return (mine is None and other is None) or before or after
+    away = (other - mine) * (-1 if term.descending else 1)
+    if frame.by == "clock":
+        away = away // datetime.timedelta(microseconds=1)
+    return (frame.start is None or away >= frame.start) and (frame.end is None or away <= frame.end)

@@ -756,3 +756,24 @@ SELECT m, COUNT(*) FROM (SELECT patient_id, MODE(department) AS m FROM visits GR
 
 -- other: of values that a patient has equally often DuckDB takes any, and here it is the least
 SELECT AVG(m) FROM (SELECT patient_id, YEAR(visit_date) AS y, MODE(length_of_stay_days // 30) AS m FROM visits WHERE cost > 100 GROUP BY 1, 2) WHERE y = 2024
+
+-- answered
+SELECT SUM(s) FROM (SELECT patient_id, SUM(length_of_stay_days) OVER (PARTITION BY patient_id ORDER BY visit_date RANGE BETWEEN INTERVAL 30 DAY PRECEDING AND CURRENT ROW) AS s FROM visits)
+
+-- answered
+SELECT SUM(s) FROM (SELECT patient_id, COUNT(*) OVER (PARTITION BY patient_id ORDER BY visit_date RANGE BETWEEN INTERVAL 30 DAY PRECEDING AND INTERVAL 1 DAY PRECEDING) AS s FROM visits) WHERE s > 0
+
+-- answered
+SELECT AVG(s) FROM (SELECT patient_id, SUM(length_of_stay_days) OVER (PARTITION BY patient_id ORDER BY visit_date GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW) AS s FROM visits)
+
+-- answered
+SELECT AVG(s) FROM (SELECT patient_id, SUM(length_of_stay_days) OVER (PARTITION BY patient_id ORDER BY visit_date ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING EXCLUDE CURRENT ROW) AS s FROM visits)
+
+-- answered
+SELECT AVG(s) FROM (SELECT patient_id, LAG(length_of_stay_days IGNORE NULLS) OVER (PARTITION BY patient_id ORDER BY visit_id) AS s FROM visits)
+
+-- answered
+SELECT AVG(s) FROM (SELECT patient_id, LAST_VALUE(CASE WHEN cost > 5000 THEN length_of_stay_days END IGNORE NULLS) OVER (PARTITION BY patient_id ORDER BY visit_id ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS s FROM visits)
+
+-- answered
+SELECT AVG(s) FROM (SELECT patient_id, COUNT(*) OVER (PARTITION BY patient_id ORDER BY length_of_stay_days RANGE BETWEEN 5 PRECEDING AND 5 FOLLOWING) AS s FROM visits)

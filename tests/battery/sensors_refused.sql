@@ -126,3 +126,9 @@ SELECT COUNT(*) FROM readings WHERE AGE(moment, TIMESTAMP '2023-06-01') > INTERV
 
 -- refused: unsupported_type
 SELECT COUNT(*) FROM (SELECT home, moment - LAG(moment) OVER (PARTITION BY home ORDER BY moment) AS gap FROM readings) WHERE gap > INTERVAL 1 DAY
+
+-- refused: unsupported_sql
+SELECT SUM(s) FROM (SELECT home, MAX(value) OVER (PARTITION BY home ORDER BY moment RANGE BETWEEN INTERVAL 1 MONTH PRECEDING AND CURRENT ROW) AS s FROM readings)
+
+-- refused: unsupported_sql
+SELECT SUM(s) FROM (SELECT home, FIRST_VALUE(value) OVER (PARTITION BY home ORDER BY moment RANGE BETWEEN INTERVAL 1 DAY PRECEDING AND CURRENT ROW) AS s FROM readings)
