@@ -47,6 +47,10 @@ _BACK, _AHEAD = 8, 20
 _LEAST = 0.5
 """A tail ends where fewer units are left in a bin."""
 
+_TOGETHER = 2.0
+"""From how many standard deviations on all bins beyond the bounds together show units. One choice in twenty states
+some that are not there, with an error of half their number; to state nobody where there are many is worse."""
+
 _MISFIT = 0.15
 """Part by which a bin of the body may miss a law that its tail still follows."""
 
@@ -130,11 +134,31 @@ def choose_bounds(
         return BoundsChoice(grid.lows[low], grid.highs[high], certain, cut)
     # The bins at the ends of the grid hold what lies beyond it, too: no bound reaches that.
     beyond = np.concatenate([least.units[: max(low, 1)], greatest.units[min(high + 1, len(high_ends) - 1) :]])
-    total = max(float(least.units.sum()), float(greatest.units.sum()))
+    sides = ((lows, least, slice(0, low)), (highs, greatest, slice(high + 1, None)))
+    unseen, unsure = _unseen(
+        [(np.asarray(noisy)[part], seen.units[part], usual[part]) for noisy, seen, part in sides], deviation
+    )
+    total = max(float(least.units.sum()), float(greatest.units.sum())) + unseen
     # The noise of the bins that are counted, and of one at least; and how many units a bin has varies by its root.
-    spread = math.sqrt(deviation**2 * max(1, int(np.count_nonzero(beyond))) + float(beyond.sum()))
-    share = min(1.0, float(beyond.sum()) / total)
+    spread = math.sqrt(deviation**2 * max(1, int(np.count_nonzero(beyond))) + float(beyond.sum()) + unsure)
+    share = min(1.0, (float(beyond.sum()) + unseen) / total)
     return BoundsChoice(grid.lows[low], grid.highs[high], certain, cut, share, min(1.0, spread / total))
+
+
+def _unseen(sides: Sequence[tuple[Floats, Floats, Floats]], deviation: float) -> tuple[float, float]:
+    """Units beyond the bounds that no bin shows, but all bins together do, and the variance of their number.
+
+    Of each side the noisy counts, the units that are expected, and how usual the bins are. Where nine of ten values are
+    zero the others may lie in twenty bins far away, each within its noise: their sum is not, although nobody can say
+    where they lie.
+    """
+    units = variance = 0.0
+    for noisy, expected, usual in sides:
+        everyday = usual >= -_NEGATIVE
+        more, spread = float((noisy - expected)[everyday].sum()), deviation * math.sqrt(np.count_nonzero(everyday))
+        if more > _TOGETHER * spread:
+            units, variance = units + more, variance + spread * spread
+    return units, variance
 
 
 @dataclass(frozen=True, slots=True)
