@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -66,7 +67,7 @@ class JobPool:
         self._lock = threading.Lock()
         self._admission = FairThreads(_with_stack(_ADMISSION_THREADS, name="admit"), _ADMISSION_THREADS)
         self._runner = FairThreads(ThreadPoolExecutor(threads, thread_name_prefix="query"), threads)
-        self._running: dict[str, Future[bytes]] = {}
+        self._running: dict[str, Future[Any]] = {}
         self._abandon: dict[str, Callable[[], object]] = {}
 
     @property
@@ -97,18 +98,7 @@ class JobPool:
         Errors: Problem rate_limited when the queue is full (three quarters of it for one owner), unavailable during a
         shutdown; nothing was charged then.
         """
-        with self._lock:
-            if self.stopping:
-                raise _stopping()
-            if self._taken.total() >= self._room or self._taken[owner] >= self._room_of_one:
-                raise Problem(
-                    "rate_limited",
-                    what="too many queries are waiting",
-                    why="The queue of this server is full. Nothing was charged.",
-                    instead=("Send the query again in a moment.",),
-                    headers={"Retry-After": "2"},
-                )
-            self._taken[owner] += 1
+        self._take(owner)
         try:
             future = self._submit(owner, self._admit, owner, admit, complete, abandon)
         except BaseException:
@@ -116,6 +106,33 @@ class JobPool:
             raise
         # Shielded: the thread gives the slot back, also when this request is cancelled.
         return await asyncio.shield(_quiet(future))
+
+    async def run(self, function: Callable[[], T], *, owner: str) -> T:
+        """Runs a step that reads rows, and so may wait for a slot of the engine, among the queries: in their queue.
+
+        The text is read before, by `call`: these threads have a common stack.
+        Errors: Problem as of `start`; nothing was run then.
+        """
+        self._take(owner)
+        name = f"step {secrets.token_hex(8)}"
+        try:
+            with self._lock:
+                if self.stopping:
+                    raise _stopping()
+                future = self._runner.submit(owner, function)
+                self._running[name] = future
+        except BaseException:
+            self._give_back(owner)
+            raise
+        future.add_done_callback(lambda _: self._finished(name, owner))
+        waiting = _quiet(future)
+        try:
+            # Shielded: what reads rows goes on to its end, also when this request is cancelled.
+            return await asyncio.shield(waiting)
+        except asyncio.CancelledError:
+            if future.cancelled():
+                raise _stopping() from None
+            raise
 
     def running(self, query_id: str) -> Future[bytes] | None:
         """The future answer of a query that runs in this process."""
@@ -236,6 +253,21 @@ class JobPool:
             self._running.pop(query_id, None)
             self._abandon.pop(query_id, None)
         self._give_back(owner)
+
+    def _take(self, owner: str) -> None:
+        """Takes a place in the queue. Errors: Problem rate_limited, unavailable."""
+        with self._lock:
+            if self.stopping:
+                raise _stopping()
+            if self._taken.total() >= self._room or self._taken[owner] >= self._room_of_one:
+                raise Problem(
+                    "rate_limited",
+                    what="too many queries are waiting",
+                    why="The queue of this server is full. Nothing was charged.",
+                    instead=("Send the query again in a moment.",),
+                    headers={"Retry-After": "2"},
+                )
+            self._taken[owner] += 1
 
     def _give_back(self, owner: str) -> None:
         with self._lock:

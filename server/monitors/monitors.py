@@ -59,7 +59,19 @@ from server.store.monitors import MonitorRow
 from server.store.registry import Registry
 from sql_rewrite.lift_clock import started as clock_of
 
-__all__ = ["Monitors"]
+__all__ = ["Evaluation", "Monitors"]
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """An evaluation that is planned and has read no row: of a monitor as it was, with the threshold in steps."""
+
+    row: MonitorRow
+    terms: Terms
+    version: str
+    prepared: Prepared
+    dataset: Dataset
+    threshold: int
 
 
 @dataclass(slots=True)
@@ -188,6 +200,11 @@ class Monitors:
 
         Errors: Refused; Problem; ExecutionFailed, after which the evaluation is counted and nothing is said.
         """
+        begun = self.begin(row, request)
+        return begun if isinstance(begun, Evaluated) else self.complete(begun)
+
+    def begin(self, row: MonitorRow, request: EvaluateMonitor) -> Evaluated | Evaluation:
+        """Reads and plans the question of an evaluation; reads no row and counts nothing. Errors: Refused; Problem."""
         terms = Terms.from_json(row.terms)
         dataset = self.served.get(row.dataset)
         if dataset is None:
@@ -205,7 +222,12 @@ class Monitors:
         found = compared_sum(prepared)
         require_terms(found, terms)
         limit = Fraction(state.threshold) if request.threshold is None else request.threshold
-        threshold = threshold_steps(limit, found, terms.direction)
+        return Evaluation(row, terms, version, prepared, dataset, threshold_steps(limit, found, terms.direction))
+
+    def complete(self, begun: Evaluation) -> Evaluated:
+        """Compares: waits for a slot of the engine, and for a visible moment. Errors: as `evaluate`."""
+        row, terms, version = begun.row, begun.terms, begun.version
+        state = self._require_open(row, terms)
         self.ledger.check_writable()
         number = self.registry.begin_evaluation(row.id, version=version, most=terms.evaluations)
         if number is None:
@@ -213,7 +235,7 @@ class Monitors:
         run = SparseRun(
             terms.sparse, NoisyThreshold(terms.threshold_scale, Magnitude(state.noise, state.length)), row.left
         )
-        compared = self._compared(row, number, prepared, dataset, run, threshold, terms)
+        compared = self._compared(row, number, begun.prepared, begun.dataset, run, begun.threshold, terms)
         return self._said(row, number, version, terms, state, run, compared)
 
     def _known(self, row: MonitorRow, version: str) -> Evaluated | None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import sqlite3
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
@@ -24,9 +26,9 @@ from mechanisms.sparse_vector import Hit, SparseRun
 from privacy.refusal import ExecutionFailed
 from server.app import create_app
 from server.errors import Problem
-from server.monitors.monitors import Monitors
+from server.monitors.monitors import Evaluation, Monitors
 from server.monitors.sealing import Seal, SealBroken, SecretState
-from server.monitors.terms import EvaluateMonitor
+from server.monitors.terms import Evaluated, EvaluateMonitor
 from server.services import Services
 from tests.journey.clinic import PEOPLE, attach, clinic_in, open_account, services_of
 
@@ -364,6 +366,33 @@ def test_two_outcomes_at_once_are_never_one_hit_too_many(shared: Clinic, monkeyp
     assert caught.value.finding.code == "conflict"
     shown = shared.call(ann, "GET", f"/v1/monitors/{monitor}").json()
     assert (len(shown["passed"]), shown["last"]["outcome"], shown["last"]["gap"]) == (1, "failed", None)
+
+
+def test_evaluations_hold_up_no_estimate(shared: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that evaluations which wait for the engine leave the threads that read texts to others' estimates."""
+    ann, _ = shared.somebody()
+    bob, _ = shared.somebody()
+    row = shared.services.registry.monitor(shared.open(ann, stream=True).json()["id"])
+    assert row is not None
+    waiting, go = threading.Semaphore(0), threading.Event()
+    genuine = Monitors.complete
+
+    def complete(monitors: Monitors, begun: Evaluation) -> Evaluated:
+        waiting.release()
+        go.wait(20)
+        return genuine(monitors, begun)
+
+    monkeypatch.setattr(Monitors, "complete", complete)
+    with ThreadPoolExecutor(6) as pool:
+        try:
+            evaluations = [pool.submit(shared.evaluate, ann, row.id) for _ in range(5)]
+            assert waiting.acquire(timeout=20)
+            estimate = shared.call(bob, "POST", "/v1/estimates", {"dataset": "clinic", "sql": COUNT})
+            assert estimate.status_code == 200
+            assert not any(one.done() for one in evaluations)
+        finally:
+            go.set()
+        assert {one.result().status_code for one in evaluations} <= {200, 409}
 
 
 def test_every_comparison_has_the_noise_that_was_charged(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:

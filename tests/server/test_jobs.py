@@ -165,3 +165,52 @@ def test_the_stack_of_other_threads_stays_as_it_was() -> None:
     assert before == threading.stack_size()
     assert sum(thread.name.startswith("admit") for thread in threading.enumerate()) >= 4
     pool.close(seconds=1)
+
+
+def test_steps_that_read_rows_leave_the_threads_that_read_texts_free() -> None:
+    """Shows that steps which wait for a slot of the engine hold up no estimate, and are as many as the queue has room
+    for: evaluations of monitors took all threads that read texts, and everybody's estimates waited until rows were read."""
+    pool = JobPool(threads=1, queue=7)
+    go = threading.Event()
+
+    async def run() -> None:
+        steps = [asyncio.create_task(pool.run(lambda: go.wait(10), owner="ann")) for _ in range(6)]
+        await asyncio.sleep(0)
+        assert await asyncio.wait_for(pool.call(lambda: "estimate", owner="bob"), 5) == "estimate"
+        with pytest.raises(Problem) as full:
+            await pool.run(lambda: True, owner="ann")
+        assert full.value.finding.code == "rate_limited"
+        away = steps.pop()
+        away.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await away
+        go.set()
+        assert await asyncio.gather(*steps) == [True] * 5
+
+    asyncio.run(run())
+    for _ in range(100):
+        if pool.in_flight == 0:
+            break
+        time.sleep(0.01)
+    assert pool.in_flight == 0
+    pool.close(seconds=1)
+
+
+def test_a_step_whose_turn_never_came_says_that_the_server_stops() -> None:
+    """Shows the refusal of a step that waits while the server shuts down, and that it is never run."""
+    pool = JobPool(threads=1, queue=7)
+    go, ran = threading.Event(), []
+
+    async def run() -> None:
+        first = asyncio.create_task(pool.run(lambda: go.wait(10), owner="ann"))
+        second = asyncio.create_task(pool.run(lambda: ran.append(1), owner="ann"))
+        await asyncio.sleep(0.05)
+        await asyncio.to_thread(pool.close, seconds=0.2)
+        with pytest.raises(Problem) as stopping:
+            await second
+        assert stopping.value.finding.code == "unavailable"
+        go.set()
+        assert await first is True
+
+    asyncio.run(run())
+    assert ran == []
