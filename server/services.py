@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     # Commands read this module, and few of them need the mathematics that a query is made of.
     from server.administration.profiles import ProfileDataset
     from server.journey.query import Admitted, ToRun
+    from server.monitors.monitors import Evaluation
     from server.monitors.terms import Evaluated, EvaluateMonitor, OpenMonitor
     from server.profile_types import Profile
 
@@ -87,8 +88,11 @@ class MonitorSteps(Protocol):
     def open(self, request: OpenMonitor) -> MonitorRow:
         """Charges a session and stores it. Raises Refused, Problem, LedgerError."""
 
-    def evaluate(self, row: MonitorRow, request: EvaluateMonitor) -> Evaluated:
-        """Compares the data with the threshold, at a visible moment. Raises Refused, Problem, ExecutionFailed."""
+    def begin(self, row: MonitorRow, request: EvaluateMonitor) -> Evaluated | Evaluation:
+        """Plans an evaluation, and reads no row. Raises Refused, Problem."""
+
+    def complete(self, begun: Evaluation) -> Evaluated:
+        """Compares the data with the threshold, at a visible moment. Raises Problem, ExecutionFailed."""
 
     def question_of(self, row: MonitorRow) -> tuple[str, str] | None:
         """Text and threshold of a monitor, for its owner; None where its state cannot be read."""

@@ -13,10 +13,10 @@ from starlette.responses import Response
 from accountant.filter import DELTA_MAX, EPSILON_MAX, Limit
 from accountant.simulation import Figures, Kind, Repeated, simulate
 from privacy.numbers import ATTO, PICO, decimal_text, parse_decimal
-from server.auth import Caller, roles
+from server.auth import Caller, roles, services_of
 from server.errors import Problem
 from server.roles import Role
-from server.routes.common import describe, in_thread, json_response
+from server.routes.common import describe, json_response
 from server.wire.answers import SimulationAnswer
 from server.wire.words import KindWord
 
@@ -79,7 +79,8 @@ async def simulate_accounting(
         )
         question = _question(kind, each, standard_deviation)
         numbers = _numbers(counts)
-        figures = await in_thread(lambda: _simulate(question, limit, numbers))
+        # A second of arithmetic, where counts are large: in turn with estimates, so that nobody's requests wait for it.
+        figures = await services_of(request).jobs.call(lambda: _simulate(question, limit, numbers), owner=caller.name)
     except ValueError as error:
         raise Problem(
             "invalid_request",

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+from typing import Any
+
 import pytest
 
+from server.routes import accounting
 from server.wire.answers import SimulationAnswer
 from tests.server.conftest import World
 
@@ -60,3 +64,18 @@ def test_what_cannot_be_meant(world: World, text: str) -> None:
     assert problem["code"] == "invalid_request"
     assert problem["instead"]
     assert problem["charged"] is False
+
+
+def test_arithmetic_is_done_in_turn_with_estimates(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that it takes the threads that are given to callers in turn: forty-five requests for large counts took all
+    threads of the server, and everybody else waited for twenty seconds."""
+    seen = []
+    genuine = accounting._simulate
+
+    def simulate(*arguments: Any) -> Any:
+        seen.append(threading.current_thread().name)
+        return genuine(*arguments)
+
+    monkeypatch.setattr(accounting, "_simulate", simulate)
+    assert world.api.get("/v1/accounting/simulate?counts=1").status_code == 200
+    assert [name.rpartition("_")[0] for name in seen] == ["admit"]

@@ -169,7 +169,8 @@ def test_the_stack_of_other_threads_stays_as_it_was() -> None:
 
 def test_steps_that_read_rows_leave_the_threads_that_read_texts_free() -> None:
     """Shows that steps which wait for a slot of the engine hold up no estimate, and are as many as the queue has room
-    for: evaluations of monitors took all threads that read texts, and everybody's estimates waited until rows were read."""
+    for. Evaluations of monitors took all threads that read texts, and estimates of others waited until rows were read.
+    """
     pool = JobPool(threads=1, queue=7)
     go = threading.Event()
 
