@@ -65,18 +65,22 @@ def _is_zone(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
 def _stage_table(
     connection: duckdb.DuckDBPyConnection, position: int, table: BuildTable, known: str, *, numbered: bool
 ) -> Staged:
-    """`numbered` gives each row a number of its own, for rows that are units."""
+    """`numbered` gives each row a number of its own, for rows that are units.
+
+    The source is read once: each value is stored beside the faults that it has, which are counted there.
+    """
     relation, columns = relation_of(connection, table, known)
     conversions = _conversions(table, columns)
-    staged = _count_faults(connection, table, relation, conversions)
-    selected = ", ".join(
+    selected = [
         f"{_shortened(column, rule.value)} AS {identifier(column.name)}"
         for column, rule in zip(table.columns, conversions, strict=True)
-    )
+    ]
+    for place, (column, rule) in enumerate(zip(table.columns, conversions, strict=True)):
+        selected.append(f"{_faults(column, rule)} AS {identifier(f'unit$faults{place}')}")
     if numbered:
-        selected += ', row_number() OVER () AS "unit$row"'
-    connection.execute(f"CREATE TABLE staging.main.t{position} AS SELECT {selected} FROM {relation}")
-    return staged
+        selected.append('row_number() OVER () AS "unit$row"')
+    connection.execute(f"CREATE TABLE staging.main.t{position} AS SELECT {', '.join(selected)} FROM {relation}")
+    return _count_faults(connection, table, f"staging.main.t{position}")
 
 
 def _conversions(table: BuildTable, columns: Sequence[tuple[str, str, str]]) -> list[Conversion]:
@@ -103,25 +107,35 @@ def _conversions(table: BuildTable, columns: Sequence[tuple[str, str, str]]) -> 
     return conversions
 
 
-def _count_faults(
-    connection: duckdb.DuckDBPyConnection, table: BuildTable, relation: str, conversions: Sequence[Conversion]
-) -> Staged:
-    """One pass over the source, which counts for each column what its declaration does not allow."""
+def _faults(column: DescribedColumn, rule: Conversion) -> str:
+    """SQL for one bit for each thing that a value is and its declaration does not allow, in the order of `_COUNTED`."""
+    keys = enumeration(column)
+    outside = f"({rule.value}) IS NOT NULL AND TRY_CAST({rule.value} AS {keys}) IS NULL" if keys else "false"
+    if column.allowed is not None:
+        outside = f"NOT ({_allowed(column, rule.value)})"
+    long = "false" if column.length_max is None else f"length({rule.value}) > {column.length_max}"
+    conditions = (rule.failed, rule.special, outside, long, rule.zoned)
+    bits = [f"CASE WHEN {found} THEN {1 << bit} ELSE 0 END" for bit, found in enumerate(conditions) if found != "false"]
+    return f"CAST({' + '.join(bits) or '0'} AS UTINYINT)"
+
+
+_COUNTED = 5
+"""Bits of a value's faults: not of its type, NaN or infinite, outside its keys, too long, of no zone."""
+
+
+def _count_faults(connection: duckdb.DuckDBPyConnection, table: BuildTable, staged: str) -> Staged:
+    """Counts in the staged rows for each column what its declaration does not allow."""
     counts = ["count(*)"]
-    for column, rule in zip(table.columns, conversions, strict=True):
-        keys = enumeration(column)
-        outside = f"({rule.value}) IS NOT NULL AND TRY_CAST({rule.value} AS {keys}) IS NULL" if keys else "false"
-        if column.allowed is not None:
-            outside = f"NOT ({_allowed(column, rule.value)})"
-        long = "false" if column.length_max is None else f"length({rule.value}) > {column.length_max}"
-        conditions = (rule.failed, rule.special, f"({rule.value}) IS NULL", outside, long, rule.zoned)
-        counts += [f"count(*) FILTER (WHERE {condition})" for condition in conditions]
-    total, *numbers = one_row(connection, f"SELECT {', '.join(counts)} FROM {relation}")
+    for place, column in enumerate(table.columns):
+        bits = identifier(f"unit$faults{place}")
+        counts.append(f"count(*) FILTER (WHERE {identifier(column.name)} IS NULL)")
+        counts += [f"count(*) FILTER (WHERE {bits} & {1 << bit} <> 0)" for bit in range(_COUNTED)]
+    total, *numbers = one_row(connection, f"SELECT {', '.join(counts)} FROM {staged}")
     findings: list[SnapshotFinding] = []
     non_finite: dict[str, int] = {}
     texts_cut: dict[str, int] = {}
     for index, column in enumerate(table.columns):
-        failed, special, empty, outside_count, long_count, zoned = numbers[6 * index : 6 * index + 6]
+        empty, failed, special, outside_count, long_count, zoned = numbers[6 * index : 6 * index + 6]
         faults = {
             "value_not_of_type": failed,
             "zone_missing": zoned,
