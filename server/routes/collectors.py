@@ -51,6 +51,10 @@ __all__ = ["router"]
 
 router = APIRouter()
 
+_NOBODY = ""
+"""Whose turn it is for requests without a key: all of them together are one caller of the threads that read texts, so
+that however many there are, those who have a key do not wait for them."""
+
 _LAW = {"encoding": "randomised_response", "size": 3, "ratio": "12884901888"}
 _EXAMPLE = {
     "id": "c_5f0c1d2e3a4b5f0c1d2e",
@@ -239,7 +243,7 @@ async def get_question(request: Request, collector_id: str, caller: Annotated[Ca
             }
         )
 
-    return await in_thread(find)
+    return await services.jobs.call(find, owner=_NOBODY)
 
 
 @router.post(
@@ -294,7 +298,7 @@ async def send_reports(request: Request, collector_id: str, caller: Annotated[Ca
     body, _ = await body_of(request, ReportsBody)
     reports = [Report(one.token, tuple(one.report)) for one in body.reports]
     try:
-        await in_thread(lambda: _acts(services).accept(wanted, reports))
+        await services.jobs.call(lambda: _acts(services).accept(wanted, reports), owner=_NOBODY)
     except ActRefused as refused:
         if isinstance(refused.refusal, RefusedToken):
             _slow_down(request)
@@ -368,7 +372,9 @@ async def get_estimates(
     sent_as = await asked_format(request)
     wanted = _confidence(confidence)
     way = Postprocess(postprocess)
-    found, estimates = await in_thread(lambda: _acts(services).estimates(collector.id, way=way, confidence=wanted))
+    found, estimates = await services.jobs.call(
+        lambda: _acts(services).estimates(collector.id, way=way, confidence=wanted), owner=caller.name
+    )
     rows = list(_rows(found, estimates))
     answer = json_response(
         {

@@ -14,6 +14,7 @@ from sqlalchemy import text
 from accountant.connection import open_engine
 from mechanisms.local.encodings import ENCODINGS
 from privacy.events.approximate import LocalReportEvent
+from server.jobs import JobPool
 from server.store.collectors import token_digest
 from server.store.registry import Registry
 from tests.server.conftest import SECRET, World
@@ -350,3 +351,22 @@ def test_confidences_that_make_no_sense(world: World, confidence: str) -> None:
     collector = opened(world)
     refused = world.api.get(f"/v1/collectors/{collector['id']}/estimates?confidence={confidence}")
     assert (refused.status_code, refused.json()["code"]) == (422, "invalid_request")
+
+
+def test_people_without_a_key_take_turns_as_one_caller(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that questions, reports and estimates are computed in turn with estimates of queries. Each took a thread of
+    the server, without a key and without a limit, and large domains made everybody wait for as many as were sent."""
+    collector, seen = opened(world), []
+    (token,) = tokens(world, collector, 1)
+    genuine = JobPool.call
+
+    async def call(pool: JobPool, function: Any, *, owner: str = "") -> Any:
+        seen.append(owner)
+        return await genuine(pool, function, owner=owner)
+
+    monkeypatch.setattr(JobPool, "call", call)
+    assert world.api.get(f"/v1/collectors/{collector['id']}/question", who=None).status_code == 200
+    assert send(world, collector, [(token, [1])]).status_code == 200
+    assert seen == ["", ""]
+    assert world.api.get(f"/v1/collectors/{collector['id']}/estimates", who="analyst").status_code == 200
+    assert seen == ["", "", "analyst"]
