@@ -14,8 +14,8 @@ Empirical: p is the share that the histogram says with twice its error, of the w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from mechanisms.released_table import ReleasedTable
@@ -30,9 +30,10 @@ from sql_rewrite.trace import Read, Shape, Trace
 
 __all__ = ["Cut", "Known", "beyond_noise", "cut_of"]
 
-NOTABLE = 1 / 3
-"""A warning is given where more may be missing than this part of the half width of an interval. An interval at 95 %
-that is moved so far still holds the truth nine times in ten; moved by all of its half width, every second time."""
+NOTABLE = 1 / 2
+"""A warning is given where more is likely to be missing than this part of the half width of an interval, or may be than
+all of it. An interval at 95 % that is moved by half of it holds the truth 83 times in 100, moved by all every second
+time. Likely is the estimate and once its error; with twice the error answers of a large spend were all warned of."""
 
 Known = dict[str, tuple[BoundedCore, ReleasedTable]]
 """The cores by their names, with what was released of them."""
@@ -44,12 +45,14 @@ _Ends = tuple[float, float]
 class Cut:
     """The part of the whole that may be cut, and what that does: `either` where what is cut may have either sign.
 
-    `held` are the ends of the range of an average's values, of which it is a mean; None for counts and sums.
+    `held` are the ends of the range of an average's values, of which it is a mean; None for counts and sums. `likely`
+    is the part with once the error of the estimate, where `part` has it twice.
     """
 
     part: float
     either: bool
     held: _Ends | None = None
+    likely: float = 0.0
 
     def widened(self, low: float, high: float) -> _Ends:
         """An interval of noise with what may be cut."""
@@ -68,6 +71,10 @@ class Cut:
         lower, upper = self.widened(low, high)
         return 2 * max(low - lower, upper - high) / (high - low)
 
+    def notable(self, low: float, high: float) -> bool:
+        """Whether what is cut may decide whether the truth lies in an interval."""
+        return self.moves(low, high) > 1 or replace(self, part=self.likely).moves(low, high) > NOTABLE
+
 
 def cut_of(core: BoundedCore, table: ReleasedTable, column: str) -> Cut | None:
     """What a chosen norm may cut of a released column; None where no histogram says it, or nobody what it does."""
@@ -75,14 +82,14 @@ def cut_of(core: BoundedCore, table: ReleasedTable, column: str) -> Cut | None:
     note = _note(table, column)
     if note is None or note.share is None or note.error is None:
         return None
-    part = min(note.share + 2 * note.error, 0.99)
+    part, likely = (min(note.share + times * note.error, 0.99) for times in (2, 1))
     sums, of_values = table.sums_of(column), estimate.kind.statistic.described.of_values
     if not part or (sums is not None and sums.linear(column)):
-        return Cut(part, of_values)
+        return Cut(part, of_values, likely=likely)
     if sums is None or estimate.kind is not AggregateFunction.AVERAGE:
         return None
     held = sums.held_to(estimate)
-    return None if held is None else Cut(part, either=True, held=held)
+    return None if held is None else Cut(part, either=True, held=held, likely=likely)
 
 
 def _note(table: ReleasedTable, column: str) -> NormNote | None:
@@ -101,10 +108,8 @@ def beyond_noise(known: Known, outputs: Sequence[ShellOutput], rows: AnswerRows)
             cut, note = cut_of(core, table, output.column), _note(table, output.column)
             if cut is None or note is None or (cut.held is None and warns(note)):
                 continue
-            cells = _moved(
-                cut, [(lows[place], highs[place]) for lows, highs in zip(rows.lows, rows.highs, strict=True)]
-            )
-            if max(cells, default=0.0) > NOTABLE:
+            cells = _intervals((lows[place], highs[place]) for lows, highs in zip(rows.lows, rows.highs, strict=True))
+            if any(cut.notable(*ends) for ends in cells):
                 yield _of_released(output.name, cut, cells)
         elif output.kind == ColumnKind.DERIVED:
             found = _of_derived(output.name, output.trace, known)
@@ -112,19 +117,20 @@ def beyond_noise(known: Known, outputs: Sequence[ShellOutput], rows: AnswerRows)
                 yield found
 
 
-def _moved(cut: Cut, ends: Sequence[tuple[float | int | None, float | int | None]]) -> list[float]:
-    return [cut.moves(low, high) for low, high in ends if low is not None and high is not None]
+def _intervals(ends: Iterable[tuple[float | int | None, float | int | None]]) -> list[_Ends]:
+    return [(low, high) for low, high in ends if low is not None and high is not None]
 
 
-def _of_released(name: str, cut: Cut, cells: Sequence[float]) -> Finding:
-    many = sum(moved > NOTABLE for moved in cells)
+def _of_released(name: str, cut: Cut, cells: Sequence[_Ends]) -> Finding:
+    many = sum(cut.notable(*ends) for ends in cells)
     of_cells = "the cell" if len(cells) == 1 else f"{many:,} of {len(cells):,} cells"
     does = "" if cut.held is None else f", whose values may be anything in [{cut.held[0]:,.6g}, {cut.held[1]:,.6g}],"
     return Finding(
         code="contribution_cut",
-        what=f'of "{name}" more may be missing than a third of its ±, in {of_cells}',
+        what=f'of "{name}" more may be missing than half of its ±, in {of_cells}',
         why=f"Scaling units to the chosen norm may cut up to {cut.part:.1%} of the whole{does} as far as a noisy "
-        f"histogram says: up to {max(cells):.0%} of the half width of an interval, which covers the noise alone.",
+        f"histogram says: up to {max(cut.moves(*ends) for ends in cells):.0%} of the half width of an interval, which "
+        "covers the noise alone.",
         instead=('ask "with_cut": true for intervals that have the cut too', *INSTEAD),
     )
 
@@ -144,8 +150,8 @@ def _of_derived(name: str, trace: Trace, known: Known) -> Finding | None:
             continue
         text = next((one.text for one in core.core.aggregates if one.name == read[1]), read[1])
         parts[read] = (cut, text)
-        cells = _moved(cut, list(zip(released.lows, released.highs, strict=True)))
-        notable = notable or warns(note) or max(cells, default=0.0) > NOTABLE
+        cells = _intervals(zip(released.lows, released.highs, strict=True))
+        notable = notable or warns(note) or any(cut.notable(*ends) for ends in cells)
     if not notable or trace.shape is Shape.CONSTANT:
         return None
     listed = ", ".join(dict.fromkeys(f"{cut.part:.1%} of {text}" for cut, text in parts.values()))

@@ -40,14 +40,17 @@ def test_a_count_and_a_sum_hold_what_was_cut_of_them(part: float) -> None:
 
 
 def test_what_is_notable_costs_an_interval_some_of_its_confidence() -> None:
-    """Shows the figure of the threshold: at a third of the half width 95 % are 90 %, and at all of it 50 %."""
+    """Shows the figures of the threshold: at half of the half width 95 % are 83 %, and at all of it 50 %."""
     from math import erf, sqrt
 
     def held(moved: float) -> float:
         below, above = (1.96 * (1 - moved)) / sqrt(2), (1.96 * (1 + moved)) / sqrt(2)
         return (erf(below) + erf(above)) / 2
 
-    assert held(NOTABLE) == pytest.approx(0.90, abs=0.005)
+    assert held(NOTABLE) == pytest.approx(0.835, abs=0.005)
     assert held(1.0) == pytest.approx(0.5, abs=0.005)
     assert Cut(0.01, either=False).moves(990, 1010) == pytest.approx(1.02, abs=0.01)
     assert Cut(0.01, either=False, held=None).moves(5, 5) == 0
+    assert Cut(0.011, either=False, likely=0.001).notable(990, 1010)
+    assert Cut(0.009, either=False, likely=0.006).notable(990, 1010)
+    assert not Cut(0.009, either=False, likely=0.004).notable(990, 1010)
