@@ -177,7 +177,7 @@ class _Lift:
         self._check_parameters()
         self._fill_limits(tree)
         spell_plainly(tree, self.text.sql)
-        of_calls = spell_calls(tree, self.text)
+        of_calls = spell_calls(tree, self.text, self.dataset)
         top = self.query(tree, Scope({}))
         self.warnings.extend(of_calls if self.cores else ())
         outputs = top.outputs

@@ -88,8 +88,8 @@ def _compared_age(
             "unsupported_type",
             "a comparison of AGE is refused",
             "It is compared in whole days: of two dates, and with an interval of years, months and days.",
-            "AGE(CAST(a AS DATE), CAST(b AS DATE)) > INTERVAL 30 DAY",
-            "a - b > INTERVAL 30 DAY, for timestamps a and b",
+            "compare AGE(CAST(a AS DATE), CAST(b AS DATE)) > INTERVAL 30 DAY",
+            "compare timestamps themselves: a - b > INTERVAL 30 DAY",
             position=lifter.text.position(call),
         )
     total: Expression | None = None
@@ -120,7 +120,7 @@ def part_of(lifter: Lifter, node: exp.Expr, unit: str, moments: tuple[Expression
             "unsupported_function",
             f"{lifter.text.spelled(node) or 'a part of a difference'} is refused",
             "A difference of timestamps has days, hours, minutes and seconds, and an epoch, which are all its seconds.",
-            "EXTRACT(year FROM AGE(a, b)) for calendar years and months",
+            "use EXTRACT(year FROM AGE(a, b)) for calendar years, and month for months",
             position=lifter.text.position(node),
         )
     units = lifter.make(node, "date_sub", Literal(word, ColumnType.TEXT), earlier, later)

@@ -66,9 +66,8 @@ def _interval(lifter: Lifter, node: exp.Expr) -> Refused:
         "unsupported_type",
         f"{lifter.text.spelled(node) or 'a - b'} of timestamps is refused",
         "It is an interval, which is no value here: it is compared with INTERVAL, or a number is taken of it.",
-        f"epoch({a} - {b}) / 86400, which are days",
-        f"date_diff('day', {b}, {a})",
-        f"{a} - {b} > INTERVAL 30 DAY",
+        f"write epoch({a} - {b}) / 86400, which are days, or date_diff('day', {b}, {a})",
+        f"compare it with a constant: {a} - {b} > INTERVAL 30 DAY",
         position=lifter.text.position(node),
     )
 

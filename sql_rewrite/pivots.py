@@ -263,7 +263,7 @@ class _Writer:
                 "group_by_unit" if held is not None else "unsupported_sql",
                 "PIVOT without GROUP BY is refused",
                 "It would group by all other columns, and so by what belongs to one person.",
-                "add GROUP BY with the columns that are wanted in front",
+                "name the columns that are wanted in front, with GROUP BY at its end",
                 position=self._text.position(node),
             )
         read = {key.column.name.lower() for key in keys}
@@ -293,7 +293,7 @@ class _Writer:
             "unsupported_sql",
             "UNPIVOT is refused" if unpivot else "PIVOT is refused",
             why,
-            "write a branch of UNION ALL for each column: SELECT 'a' AS name, a AS value FROM t"
+            "write a branch of UNION ALL for each column, which selects 'a' AS name and a AS value"
             if unpivot
             else "write each column of the answer as COUNT(*) FILTER (WHERE key = 'value') AS value",
             position=self._text.position(node),

@@ -16,6 +16,7 @@ import re
 
 from sqlglot import exp
 
+from privacy.policy import ColumnType, Dataset
 from privacy.refusal import Finding, Position
 from sql_rewrite.refuse import refuse
 from sql_rewrite.shell_names import PLACE
@@ -27,10 +28,12 @@ __all__ = ["REPEATED_MAX", "spell_calls"]
 REPEATED_MAX = 1_000
 """How often REPEAT writes a text at most; more often, it is NULL."""
 
+_NUMBERS = (ColumnType.INTEGER, ColumnType.NUMBER)
+
 _SPELLED = re.compile(r"\b(semi|anti|entropy|repeat|format|mad)\b", re.IGNORECASE)
 
 
-def spell_calls(tree: exp.Expr, text: Text) -> list[Finding]:
+def spell_calls(tree: exp.Expr, text: Text, dataset: Dataset) -> list[Finding]:
     """Writes such joins and calls of a text out in its tree, in place.
 
     Returns what an answer about people has to say of them. Errors: Refused.
@@ -45,15 +48,18 @@ def spell_calls(tree: exp.Expr, text: Text) -> list[Finding]:
             _format(node)
         elif isinstance(node, exp.Select):
             _half_join(node)
-            _deviations(node)
+            _deviations(node, dataset)
             position = text.position(node.expressions[0]) if node.expressions else None
             if _entropy(node):
                 found.append(_of_noisy_counts(position))
     return found
 
 
-def _deviations(node: exp.Select) -> None:
-    """The median distance from the median, of all rows of a block: the median is released first, as a stage."""
+def _deviations(node: exp.Select, dataset: Dataset) -> None:
+    """The median distance from the median, of all rows of a block: the median is released first, as a stage.
+
+    Of what is non-numeric it is left as it stands, and refused.
+    """
     if node.args.get("from_") is None or node.args.get("group") is not None:
         return
     for call in [one for value in node.expressions for one in value.find_all(exp.Anonymous)]:
@@ -70,6 +76,11 @@ def _deviations(node: exp.Select) -> None:
             if node.args.get(slot):
                 kept = node.args[slot]
                 first.set(slot, [one.copy() for one in kept] if isinstance(kept, list) else kept.copy())
+        declared = [table.column(one.name) for one in value.find_all(exp.Column) for table in dataset.tables]
+        if any(one is not None and one.type not in _NUMBERS for one in declared):
+            continue
+        for part in first.walk():
+            part.meta.clear()  # it stands nowhere in the text
         distance = exp.Abs(this=exp.Sub(this=exp.Paren(this=value.copy()), expression=exp.Subquery(this=first)))
         call.replace(placed_like(exp.Median(this=distance), call))
 

@@ -179,7 +179,7 @@ class UnitCalls:
                 "unsupported_type",
                 f"{text.spelled(node) or 'a quantile'} is refused",
                 f"Its argument is of type {argument.type.value}, not a number.",
-                *((f"QUANTILE_DISC({place.text if place else 'x'}, 0.5)",) if dated else ()),
+                *((f"use QUANTILE_DISC({place.text if place else 'x'}, 0.5), which is one of them",) if dated else ()),
                 position=text.position(node),
             )
         return made(function, argument, condition, fraction=fraction)

@@ -88,8 +88,8 @@ def _refused(lifter: ExpressionLift, node: exp.Expr) -> Refused:
         "a frame is refused",
         "Frames of so many ROWS or GROUPS are answered, and RANGE of a whole distance in one number, or of an INTERVAL "
         "of days and less in one date; its start is not after its end.",
-        "ROWS BETWEEN 2 PRECEDING AND CURRENT ROW",
-        "RANGE BETWEEN INTERVAL 30 DAY PRECEDING AND CURRENT ROW",
+        "write ROWS BETWEEN 2 PRECEDING AND CURRENT ROW after ORDER BY",
+        "write RANGE BETWEEN INTERVAL 30 DAY PRECEDING AND CURRENT ROW after ORDER BY one date",
         position=lifter.text.position(node),
     )
 
