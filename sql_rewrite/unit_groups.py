@@ -17,13 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from fractions import Fraction
 
 from sqlglot import exp
 
 from privacy.policy import ROWS_STORED_MOST, Column, ColumnType, Dataset, Reference, Table
 from privacy.refusal import Finding, Refused
 from sql_rewrite.aggregate_calls import NESTED, AggregateReader, aggregate_calls
-from sql_rewrite.expressions import ColumnRef, Expression, describe, form_of
+from sql_rewrite.expressions import ColumnRef, Expression, Interval, describe, form_of
 from sql_rewrite.lift_expression import ExpressionLift, Member
 from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.narrowed_values import Narrowing, conditions_of
@@ -39,12 +40,17 @@ from sql_rewrite.text import Text
 from sql_rewrite.unit_calls import UnitCalls, written
 from sql_rewrite.unit_facts import constant_per_unit, contribution_bound, leaves, names_unit, rows_bound, rows_of_unit
 from sql_rewrite.unit_keys import key_space
-from sql_rewrite.unit_values import content_name, facts_of, renamed
+from sql_rewrite.unit_plan import RANKED, UnitFunction
+from sql_rewrite.unit_values import content_name, facts_of, renamed, summed_range
 
 __all__ = ["LEAVES_MAX", "Scalar", "UnitBlock", "described"]
 
 Scalar = Callable[[exp.Subquery], Expression | None]
 """Reads the number that an earlier stage releases (sql_rewrite/stages.py); None for other nested queries."""
+
+_NUMBERS = (ColumnType.INTEGER, ColumnType.NUMBER)
+_AMONG = (UnitFunction.LEAST, UnitFunction.GREATEST, *RANKED)
+"""Functions whose value lies within every range that has the values; that of a deviation within its width."""
 
 LEAVES_MAX = 16
 """Most stored tables that rows computed within units read, each as often as it is written."""
@@ -239,7 +245,23 @@ class UnitBlock(NestedBlock):
         value = self._calls.value(call, rows, self._given)
         self._values[value.name] = value
         shown = written(self._text, call, value.function)
-        return facts_of(value, rows=rows, bound=rows_bound(self._names.sources), shown=shown)
+        column = facts_of(value, rows=rows, bound=rows_bound(self._names.sources), shown=shown)
+        return replace(column, declared=self._proven(value, column.declared))
+
+    def _proven(self, value: UnitValue, declared: Interval | None) -> Interval | None:
+        """The range in which a value lies that is among its argument's, where conditions say more than `declared`.
+
+        What is summed has it already. The value itself stays as it is stored: a sum around it clips to the range.
+        """
+        if value.function not in _AMONG or value.argument is None or value.argument.type not in _NUMBERS:
+            return declared
+        conditions = [*self._given, *([] if value.filter is None else [value.filter])]
+        held = summed_range(Narrowing((value.argument,), conditions).value(value.argument))
+        if held is None or held.lower is None or held.upper is None:
+            return declared
+        if value.function is UnitFunction.DEVIATION:
+            held = Interval(Fraction(0), held.upper - held.lower)
+        return held if declared is None or held.inside(declared) else declared
 
     def column(self, node: exp.Column) -> Expression:
         """A column that is no key. Errors: Refused."""

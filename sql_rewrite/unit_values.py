@@ -44,6 +44,7 @@ __all__ = [
     "facts_of_window",
     "made",
     "renamed",
+    "summed_range",
     "too_wide",
 ]
 
@@ -129,25 +130,25 @@ def facts_of(value: UnitValue, *, rows: int, bound: int, shown: str) -> ColumnRe
             return _count(value.name, shown, least=0 if nullable else 1, most=known, bound=min(known, bound))
         case UnitFunction.SUM:
             assert argument is not None
-            known_range = _bounds(argument)
+            known_range = summed_range(argument)
             declared = None if known_range is None else _summed(known_range, bound)
             interval = _summed(interval_of(argument), rows) if argument.type is INTEGER else None
             return _column(value.name, argument.type, shown, nullable=nullable, interval=interval, declared=declared)
         case UnitFunction.AVERAGE:
             assert argument is not None
-            return _column(value.name, NUMBER, shown, nullable=nullable, declared=_bounds(argument))
+            return _column(value.name, NUMBER, shown, nullable=nullable, declared=summed_range(argument))
         case UnitFunction.LEAST | UnitFunction.GREATEST | UnitFunction.AT_LEAST | UnitFunction.AT_GREATEST:
             assert argument is not None
             return renamed(argument, value.name, shown, nullable=nullable)
         case UnitFunction.QUANTILE:
             assert argument is not None
-            return _column(value.name, NUMBER, shown, nullable=nullable, declared=_bounds(argument))
+            return _column(value.name, NUMBER, shown, nullable=nullable, declared=summed_range(argument))
         case UnitFunction.QUANTILE_DISCRETE:
             assert argument is not None
             return renamed(argument, value.name, shown, nullable=nullable)
         case UnitFunction.DEVIATION:
             assert argument is not None
-            held = _bounds(argument)
+            held = summed_range(argument)
             width = None if held is None or held.lower is None or held.upper is None else held.upper - held.lower
             declared = None if width is None else Interval(Fraction(0), width)
             return _column(value.name, NUMBER, shown, nullable=True, declared=declared)
@@ -211,7 +212,7 @@ def _column(
     return ColumnRef(GROUPS, name, kind, nullable=nullable, interval=interval, declared=declared, shown=shown)
 
 
-def _bounds(argument: Expression) -> Interval | None:
+def summed_range(argument: Expression) -> Interval | None:
     """What clipping proves of a number, None where a side is open or too far away to sum within."""
     found = bounds_of(clip_columns(argument))
     if found.lower is None or found.upper is None or max(abs(found.lower), abs(found.upper)) > 10**15:
@@ -239,7 +240,7 @@ def renamed(expression: Expression, name: str, shown: str, *, nullable: bool, li
         kind,
         nullable=nullable,
         interval=expression.interval if kind in (INTEGER, NUMBER) else None,
-        declared=_bounds(expression) if kind in (INTEGER, NUMBER) else None,
+        declared=summed_range(expression) if kind in (INTEGER, NUMBER) else None,
         domain=None if kind in (NUMBER, BOOLEAN) else domain,
         length_max=max(1, characters(expression)) if kind is ColumnType.TEXT else None,
         identifies=identifying_column(expression) is not None,

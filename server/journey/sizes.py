@@ -14,6 +14,7 @@ from functools import partial
 
 from accountant.ledger import Ledger
 from accountant.request import Reuse, StoredRelease
+from mechanisms.calibrate import UNKNOWN_WIDTH
 from mechanisms.estimates import linear_form, linear_half_width
 from mechanisms.estimators.estimator import Form
 from mechanisms.families import FAMILIES
@@ -27,7 +28,7 @@ from server.journey.norms import foresee
 from server.journey.query import Prepared, Quote
 from server.journey.release_key import release_key
 from server.journey.stages import own_keys
-from server.price_refusals import size_not_known, width_not_known
+from server.price_refusals import size_not_known, unreachable, width_not_known
 from server.profile_types import Profile
 from server.published import Published
 from server.question import Question
@@ -86,13 +87,16 @@ class Sizes:
             if own is None:
                 break
             widths.append(own)
-        if len(widths) == len(stored):
+        if widths and len(widths) == len(stored):
             return replace(question, relative=None, half_width=_picos(max(widths) * _SERVES))
         profile = self._published.of(prepared.plan.dataset)
-        least = min(
+        sizes = [
             size for (core, _), table in zip(cores, stored, strict=True) for size in _least_sizes(core, table, profile)
-        )
-        return replace(question, relative=None, half_width=_picos(question.relative * Fraction(least)))
+        ]
+        if not sizes:
+            # Averages and quantiles alone: a half width of these is refused in the same words.
+            raise unreachable((UNKNOWN_WIDTH,))
+        return replace(question, relative=None, half_width=_picos(question.relative * Fraction(min(sizes))))
 
     def expected(self, prepared: Prepared, quote: Quote, question: Question) -> list[dict[str, object]]:
         """Of each core whose groups the profile knows: how large they are, and how wide intervals are beside that."""

@@ -66,6 +66,24 @@ def test_without_a_profile_and_a_release_it_is_refused(plain: Services) -> None:
         assert any("dataset profile" in line for line in finding.instead)
 
 
+AVERAGES = ("SELECT AVG(age) AS a FROM people", "SELECT sex, MEDIAN(age) AS a FROM people GROUP BY sex")
+
+
+@pytest.mark.parametrize("sql", AVERAGES)
+def test_what_has_no_known_width_is_refused_as_a_half_width_is(plain: Services, profiled: Services, sql: str) -> None:
+    """Averages and quantiles alone, whether or not something says how many rows there are, and stored ones too."""
+    for services in (plain, profiled):
+        principal = _analyst(services)
+        answer_to(services, question(sql, principal, epsilon="1"))
+        found = []
+        for asked in (_asked(sql, principal, "0.1"), question(sql, principal, epsilon=None, half_width=Fraction(1))):
+            with pytest.raises(Refused) as caught:
+                services.journey.admit(asked)
+            found.append([(finding.code, finding.why) for finding in caught.value.findings])
+        assert [code for code, _ in found[0]] == ["accuracy_unreachable"]
+        assert found[0] == found[1]
+
+
 @pytest.mark.parametrize("sql", [BY_SEX, "SELECT sex, SUM(salary) AS s FROM people GROUP BY sex"])
 def test_a_stored_release_says_the_size(plain: Services, sql: str) -> None:
     """The first one names a spend; afterwards a part of its numbers can be asked for, also of a sum.

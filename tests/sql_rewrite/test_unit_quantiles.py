@@ -9,7 +9,8 @@ import pytest
 from privacy.policy import ColumnType
 from privacy.refusal import Refused
 from sql_rewrite.bound import bound
-from sql_rewrite.expressions import Interval
+from sql_rewrite.expressions import Interval, interval_of
+from sql_rewrite.functions import clip_columns
 from sql_rewrite.lift import lift
 from sql_rewrite.plan_key import core_key
 from tests.sql_rewrite.datasets import CLINIC
@@ -36,6 +37,31 @@ def test_what_is_known_of_them(call: str, kind: ColumnType, low: int, high: int)
     assert found.type is kind
     assert found.declared == Interval(Fraction(low), Fraction(high))
     assert found.nullable
+
+
+@pytest.mark.parametrize(
+    ("call", "where", "low", "high"),
+    [
+        ("MEDIAN(cost)", "cost BETWEEN 10 AND 60", 10, 60),
+        ("MAD(cost)", "cost BETWEEN 10 AND 60", 0, 50),
+        ("MAX(cost)", "cost <= 60", 0, 60),
+        ("MEDIAN(date_diff('day', DATE '2020-01-01', day))", "date_diff('day', DATE '2020-01-01', day) < 9", None, 8),
+        ("QUANTILE_DISC(cost * 2, 0.9)", "cost * 2 BETWEEN 7 AND 9", 7, 9),
+        ("MIN(cost + 1)", "cost + 1 > 5", 5, 5_001),
+        ("MEDIAN(cost + 1) FILTER (WHERE cost + 1 > 5)", "TRUE", 5, 5_001),
+        ("MEDIAN(cost)", "cost > 4000 OR day IS NULL", 0, 5_000),
+        ("MEDIAN(cost)", "cost > 90000", 5_000, 5_000),
+    ],
+)
+def test_conditions_on_rows_narrow_what_is_among_them(call: str, where: str, low: int | None, high: int) -> None:
+    """Shows that the sum around it clips to the range that the rows read can have, and the value stays as it is."""
+    nested = f"SELECT person_id, {call} AS m FROM visits WHERE {where} GROUP BY person_id"
+    (core,) = bound(lift(f"SELECT AVG(m) FROM ({nested}) AS t", CLINIC))
+    (aggregate,) = core.core.aggregates
+    assert aggregate.argument is not None
+    ends = interval_of(clip_columns(aggregate.argument))
+    assert ends.upper == high
+    assert low is None or ends.lower == low
 
 
 def test_a_date_is_the_one_in_the_middle() -> None:
