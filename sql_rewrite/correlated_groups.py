@@ -27,6 +27,7 @@ from sql_rewrite.aggregate_calls import aggregate_calls
 from sql_rewrite.correlated import Correlated
 from sql_rewrite.expressions import Expression, Literal
 from sql_rewrite.functions import build
+from sql_rewrite.group_keys import FROM_EQUALITY
 from sql_rewrite.join_links import conjunction, conjuncts
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.outer_keys import null_of_none
@@ -62,7 +63,9 @@ def by_public_keys(
     named = [exp.alias_(key, f"key_of_group_{place}") for place, key in enumerate(keys)]
     inner.set("expressions", [*named, exp.alias_(value.copy(), "value_of_group")])
     inner.set("where", exp.Where(this=conjunction([part.copy() for part in parts.own])) if parts.own else None)
-    inner.set("group", exp.Group(expressions=[key.copy() for key in keys]))
+    group = exp.Group(expressions=[key.copy() for key in keys])
+    group.meta[FROM_EQUALITY] = True
+    inner.set("group", group)
     table = groups(exp.Subquery(this=inner))
     if table is None:
         return None

@@ -25,8 +25,10 @@ from sql_rewrite.spelling import named
 from sql_rewrite.syntax import populated, select_place, unbracketed
 from sql_rewrite.text import Text
 
-__all__ = ["GroupKey", "GroupKeyReader"]
+__all__ = ["FROM_EQUALITY", "GroupKey", "GroupKeyReader"]
 
+FROM_EQUALITY = "from_equality"
+"""Marks keys that nobody wrote as such: what a nested query compares with the rows around it."""
 
 _UNITS = ("day", "hour")
 """What a timestamp is cut to where it is a key."""
@@ -64,7 +66,7 @@ class GroupKeyReader:
 
     def read(self, group: exp.Expr) -> list[GroupKey]:
         """The keys of a GROUP BY. Errors: Refused."""
-        self._nested = group.find_ancestor(exp.Subquery, exp.CTE) is not None
+        self._nested = FROM_EQUALITY not in group.meta and group.find_ancestor(exp.Subquery, exp.CTE) is not None
         levels = (exp.Rollup, exp.Cube, exp.GroupingSets)
         if populated(group) - {"expressions", "all"} or any(isinstance(item, levels) for item in group.expressions):
             raise refuse(
