@@ -99,7 +99,7 @@ _PIECES: dict[str, tuple[str, str, str, int, str]] = {
     "star REPLACE": ("SELECT * REPLACE (1 AS a", ", 1 AS a", ") FROM people", 4, "raw_rows"),
     "pivots": ("SELECT * FROM people ", "PIVOT (SUM(age) FOR sex IN ('a')) ", "", 13, "unsupported_sql"),
     "unpivots": ("SELECT * FROM people ", "UNPIVOT (a FOR b IN (c)) ", "", 9, "too_large"),
-    "pivot statements": ("", "PIVOT people ON sex ", "", 4, "not_a_query"),
+    "pivot statements": ("", "PIVOT people ON sex ", "", 4, "parse_error"),
     "samples": ("SELECT COUNT(*) FROM people", " TABLESAMPLE 1%", "", 3, "parse_error"),
     "explains": ("", "EXPLAIN ", "SELECT 1", 1, "not_a_query"),
     "describes": ("", "DESCRIBE ", "SELECT 1", 1, "not_a_query"),
