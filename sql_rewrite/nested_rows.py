@@ -112,7 +112,7 @@ class NestedRows:
         # What windows compute is a source of its own, in which tables have names of their own.
         own = windowed(node)
         grouped = None if own else self.by_unit(node, scope)
-        written = None if grouped is None else with_modes(node, self._lift.text)
+        written = None if grouped is None else with_modes(node, self._lift.text, grouped.knows)
         if written is not None:
             self._kept.append(written)
             return self.rows(written, scope, first)

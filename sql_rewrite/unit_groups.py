@@ -79,6 +79,10 @@ class UnitBlock(NestedBlock):
         self._given: list[Expression] = []
         """What is true of every row of the block."""
 
+    def knows(self, name: str) -> bool:
+        """Whether a table of the block has a column of that name."""
+        return self._names.knows(name)
+
     def by_unit(self) -> bool:
         """Whether the unit is among the keys, or a column that says whose the rows are. Never refuses."""
         return any(map(self._is_unit, self.key_nodes()))

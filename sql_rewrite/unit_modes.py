@@ -14,6 +14,8 @@ Both blocks group by the unit, and what unit_groups.py proves of such blocks hol
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sqlglot import exp
 
 from sql_rewrite.aggregate_calls import aggregate_calls, is_mode
@@ -27,13 +29,16 @@ _SLOTS = {"expressions", "from_", "joins", "where", "group"}
 _VALUE, _RANK = "mode_value", "mode_rank"
 
 
-def with_modes(node: exp.Select, text: Text) -> exp.Select | None:
-    """A block that groups by the unit, without MODE; None where it has none, or something else beside keys and it."""
+def with_modes(node: exp.Select, text: Text, knows: Callable[[str], bool]) -> exp.Select | None:
+    """A block that groups by the unit, without MODE; None where it has none, or something else beside keys and it.
+
+    `knows` says whether a table of the block has a column of that name: in GROUP BY it comes before an alias.
+    """
     calls = aggregate_calls(node.expressions)
     if not calls or not all(map(is_mode, calls)) or populated(node) - _SLOTS:
         return None
     values = [_operand(call) for call in calls]
-    keys = _keys(node)
+    keys = _keys(node, knows)
     if None in values or any(value != values[0] for value in values) or keys is None:
         return None
     value = values[0]
@@ -72,7 +77,7 @@ def _operand(call: exp.Expr) -> exp.Expr | None:
     return None if isinstance(found, exp.Distinct | exp.Order) else found
 
 
-def _keys(node: exp.Select) -> list[exp.Expr] | None:
+def _keys(node: exp.Select, knows: Callable[[str], bool]) -> list[exp.Expr] | None:
     """The keys of GROUP BY, places and aliases replaced; None where they are levels."""
     group = node.args["group"]
     if populated(group) - {"expressions", "all"}:
@@ -86,7 +91,7 @@ def _keys(node: exp.Select) -> list[exp.Expr] | None:
             if not 0 <= place < len(values):
                 return None
             found.append(values[place])
-        elif isinstance(item, exp.Column) and not item.table and item.name.lower() in aliases:
+        elif isinstance(item, exp.Column) and item.name.lower() in aliases and not (item.table or knows(item.name)):
             found.append(aliases[item.name.lower()])
         else:
             found.append(item)

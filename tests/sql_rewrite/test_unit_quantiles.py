@@ -89,6 +89,14 @@ def test_a_mode_is_the_value_of_the_greatest_group() -> None:
     assert keys(mode) == keys(written)
 
 
+def test_keys_beside_a_mode_are_columns_before_they_are_aliases() -> None:
+    """Shows that an alias makes a key where no table has the name, and else the column does, as engines read it."""
+    text = "SELECT AVG(n) FROM (SELECT person_id, UPPER(ward) AS {}, MODE(cost) AS n FROM visits GROUP BY 1, {}) AS t"
+    assert keys(text.format("w", "w")) == keys(text.format("w", "UPPER(ward)"))
+    with pytest.raises(Refused):
+        keys(text.format("ward", "ward"))
+
+
 def test_a_median_distance_of_rows_is_two_stages() -> None:
     """Shows that it is the median of distances from the released median."""
     mad = "SELECT MAD(age) FROM people WHERE sex = 'male'"
