@@ -239,9 +239,12 @@ class Monitors:
         return self._said(row, number, version, terms, state, run, compared)
 
     def _known(self, row: MonitorRow, version: str) -> Evaluated | None:
-        """What was said of this version of the data already; None where it was not evaluated, or failed."""
-        last = next(iter(self.registry.evaluations(row.id, count=1)), None)
-        if last is None or last.version != version or last.outcome not in ("passed", "not_passed"):
+        """What was said of this version of the data already; None where it was not evaluated, or failed.
+
+        An evaluation that this one overtook has a later number, and said nothing.
+        """
+        last = self.registry.last_said(row.id)
+        if last is None or last.version != version or last.outcome is None:
             return None
         return Evaluated(
             number=last.number,
@@ -340,7 +343,7 @@ class Monitors:
         if hit is not None and terms.numeric is not None:
             detail |= self._answered(row, number, terms, compared)
             self.registry.note_evaluation(row.id, number, outcome=outcome, detail=json.dumps(detail))
-        at = next(iter(self.registry.evaluations(row.id, count=1))).at
+        at = self.registry.evaluation(row.id, number).at
         return Evaluated(
             number=number, version=version, at=at, outcome=outcome, detail=detail, left=run.left, repeated=False
         )

@@ -79,6 +79,21 @@ class MonitorRows(Transactions):
             found = connection.execute(mine.order_by(monitor_evaluations.c.number.desc()).limit(count)).all()
         return tuple(_evaluation(row) for row in found)
 
+    def evaluation(self, monitor_id: str, number: int) -> EvaluationRow:
+        """The evaluation of that number, which was begun."""
+        table = monitor_evaluations
+        mine = select(table).where(table.c.monitor == monitor_id, table.c.number == number)
+        with self._engine.connect() as connection:
+            return _evaluation(connection.execute(mine).one())
+
+    def last_said(self, monitor_id: str) -> EvaluationRow | None:
+        """The last evaluation of a monitor that said something; None before the first one."""
+        table = monitor_evaluations
+        said = select(table).where(table.c.monitor == monitor_id, table.c.outcome.in_(("passed", "not_passed")))
+        with self._engine.connect() as connection:
+            found = connection.execute(said.order_by(table.c.number.desc()).limit(1)).one_or_none()
+        return None if found is None else _evaluation(found)
+
     def hits(self, monitor_id: str) -> tuple[EvaluationRow, ...]:
         """The evaluations of a monitor that passed, the first one first."""
         table = monitor_evaluations

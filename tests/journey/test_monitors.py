@@ -395,6 +395,20 @@ def test_evaluations_hold_up_no_estimate(shared: Clinic, monkeypatch: pytest.Mon
         assert {one.result().status_code for one in evaluations} <= {200, 409}
 
 
+def test_an_overtaken_evaluation_hides_nothing_of_what_was_said(shared: Clinic) -> None:
+    """Shows that what was said of a version is said again, and not compared again, after an evaluation that failed."""
+    ann, _ = shared.somebody()
+    monitor = shared.open(ann).json()["id"]
+    row = shared.services.registry.monitor(monitor)
+    assert row is not None
+    said = shared.monitors.evaluate(row, EvaluateMonitor())
+    number = shared.services.registry.begin_evaluation(monitor, version=said.version, most=50)
+    assert number == 2
+    shared.services.registry.note_evaluation(monitor, number, outcome="failed", detail=None)
+    again = shared.evaluate(ann, monitor).json()
+    assert (again["number"], again["outcome"], again["repeated"]) == (said.number, said.outcome, True)
+
+
 def test_every_comparison_has_the_noise_that_was_charged(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shows by a recorder at the gateway: one true distance for each evaluation, under the scales of the event that the
     ledger has, with the threshold's noise kept from one to the next."""

@@ -73,6 +73,19 @@ def test_of_two_outcomes_at_once_one_is_kept(registry: Registry) -> None:
     assert registry.monitor("m_1") == kept
     assert [(one.number, one.outcome) for one in registry.evaluations("m_1", count=9)] == [(2, "passed"), (1, "failed")]
     assert [one.number for one in registry.hits("m_1")] == [2]
+    assert registry.evaluation("m_1", 1).outcome == "failed"
+
+
+def test_what_was_said_last_is_not_what_failed_last(registry: Registry) -> None:
+    """Shows that failures, and evaluations under way, say nothing."""
+    row = registry.add_monitor(ROW)
+    assert registry.last_said("m_1") is None
+    numbers = [registry.begin_evaluation("m_1", version="1:d", most=5) for _ in range(3)]
+    assert registry.end_evaluation(row, 1, outcome="not_passed", detail=None, sealed=b"new", left=2)
+    registry.note_evaluation("m_1", 2, outcome="failed", detail=None)
+    found = registry.last_said("m_1")
+    assert found is not None
+    assert (numbers, found.number, found.outcome) == ([1, 2, 3], 1, "not_passed")
 
 
 def test_the_database_refuses_more_hits_than_there_are(registry: Registry) -> None:
