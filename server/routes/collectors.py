@@ -55,7 +55,7 @@ _NOBODY = ""
 """Whose turn it is for requests without a key: all of them together are one caller of the threads that read texts, so
 that however many there are, those who have a key do not wait for them."""
 
-_LAW = {"encoding": "randomised_response", "size": 3, "ratio": "12884901888"}
+_LAW = {"encoding": "randomised_response", "size": 3, "ratio": "11674931554"}
 _EXAMPLE = {
     "id": "c_5f0c1d2e3a4b5f0c1d2e",
     "question": "Do you smoke?",
@@ -215,7 +215,7 @@ async def get_collector(
                     "state": "open",
                     "domain": ["yes", "no", "(no answer)"],
                     "missing": "(no answer)",
-                    "epsilon": "1.09",
+                    "epsilon": "1",
                     "law": _LAW,
                 },
             )

@@ -12,9 +12,10 @@ import pytest
 from sqlalchemy import text
 
 from accountant.connection import open_engine
-from mechanisms.local.encodings import ENCODINGS
+from mechanisms.local.encodings import ENCODINGS, encoder_of
 from privacy.events.approximate import LocalReportEvent
 from server.jobs import JobPool
+from server.routes.collectors import _EXAMPLE, _LAW
 from server.store.collectors import token_digest
 from server.store.registry import Registry
 from tests.server.conftest import SECRET, World
@@ -34,6 +35,13 @@ def client() -> ModuleType:
 
 
 CLIENT = client()
+
+
+def test_the_documented_law_is_that_of_its_epsilon() -> None:
+    """Shows of the example in the API's documentation that a client which checks the law would accept it."""
+    made = encoder_of("randomised_response", size=3, epsilon=Fraction(str(_EXAMPLE["epsilon"])))
+    assert made.law() == _LAW
+    assert CLIENT.epsilon_of(_LAW) <= float(str(_EXAMPLE["epsilon"]))
 
 
 def opened(world: World, **changes: Any) -> dict[str, Any]:
