@@ -110,7 +110,8 @@ class QuantileReader:
         value = self._lifter.lift(node)
         if not isinstance(value, Literal) or value.type not in (ColumnType.INTEGER, ColumnType.NUMBER):
             raise self._refused(call, "The part of the rows that lies below it is not a constant.")
-        assert isinstance(value.value, int | float)
+        if not isinstance(value.value, int | float):
+            raise self._refused(call, "The part of the rows that lies below it is NULL.")
         if not 0 <= value.value <= 1:
             raise self._refused(call, "The part of the rows that lies below it is not between 0 and 1.")
         fraction = Fraction(str(value.value))

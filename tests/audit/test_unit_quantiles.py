@@ -18,7 +18,9 @@ def _quantile(relation: relations._Relations, name: str) -> tuple[str, Any]:
     """A quantile of a unit's rows; of numbers between which it may lie, whole ones, and with a condition."""
     r = relation.r
     value = r.choice([relation.bounded, relation.whole])(1)
-    call = r.choice(["MEDIAN({})", "QUANTILE_CONT({}, 0.3)", "QUANTILE_DISC({}, 0.75)", "MAD({})"]).format(value)
+    call = r.choice(
+        ["MEDIAN({})", "QUANTILE_CONT({}, 0.3)", "QUANTILE_CONT({}, 0)", "QUANTILE_DISC({}, 0.75)", "MAD({})"]
+    ).format(value)
     filtered = f" FILTER (WHERE {relation.truth(1)})" if r.random() < 0.2 and "MAD" not in call else ""
     return f"GREATEST(-50, LEAST(50, {call}{filtered}))", relation._made(name, ColumnType.NUMBER)
 

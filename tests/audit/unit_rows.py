@@ -65,7 +65,7 @@ def value_of(value: UnitValue, rows: Sequence[Row]) -> Any:
         case UnitFunction.GREATEST:
             return max(found)
         case UnitFunction.QUANTILE | UnitFunction.DEVIATION:
-            middle = _between(found, float(value.fraction or 0.5))
+            middle = _between(found, 0.5 if value.fraction is None else float(value.fraction))
             if value.function is UnitFunction.DEVIATION:
                 middle = _between([abs(x - middle) for x in map(float, found)], 0.5)
             return middle if math.isfinite(middle) else None

@@ -32,6 +32,9 @@ FAULTS = (
     ("sensors", "SELECT COUNT(*) FROM (SELECT home, kind, MAX( AS peak FROM readings GROUP BY home, kind) t"),
     ("shop", "SELECT PERCENTILE_DISC(0.5) WITHIN GROUP () FROM customers"),
     ("shop", "SELECT MODE() WITHIN GROUP () FROM customers"),
+    ("shop", "SELECT QUANTILE_CONT(age, NULL) FROM customers"),
+    ("shop", "SELECT PERCENTILE_CONT(NULL) WITHIN GROUP (ORDER BY age) FROM customers"),
+    ("shop", "SELECT QUANTILE_CONT(age, [0.5, CAST(NULL AS BIGINT)]) AS q FROM customers"),
     ("tpch", "SELECT * - lineitem FETCH FIRST 5 ROWS ONLY"),
     (
         "sensors",
