@@ -141,10 +141,12 @@ def _noise(
     """The noise of a sum for each unit of width between the bounds of a column, or of their magnitude, and the cells.
 
     The greatest noise and the fewest cells of the sums that read the column, for each row that a unit with a value
-    beyond the bounds is taken to lose (`_of_one_unit`); where histograms of norms follow from bounds, for one row.
+    beyond the bounds is taken to lose (`_of_one_unit`); where histograms of norms follow from bounds, and where the
+    column has a quantile, whose noise does not grow with the width, for one row of the norm.
     """
     assert prepared.values is not None
     found: list[tuple[float, bool]] = []
+    ranks: list[tuple[float, bool]] = []
     cells: list[int] = []
     for core in prepared.cores:
         name = core.described.name
@@ -164,9 +166,13 @@ def _noise(
             # Within nominal bounds an argument may be zero everywhere (`x // 10`): its noise is that of a step then.
             row = max(abs(encoding.lowest), encoding.highest, 1) if alone else bounded.statistic.row_units
             noise = math.sqrt(measurement.variance()) * measurement.grid / row
-            if name not in prepared.values.stepped:
+            ranked = bounded.statistic.kind is StatisticKind.RANKS
+            for_one_row = ranked and isinstance(core.contribution, NormedContribution)
+            if name not in prepared.values.stepped and not for_one_row:
                 noise *= _of_one_unit(core, bounded.statistic, calibration, norms.get(name))
-            found.append((noise, alone))
+            (ranks if ranked else found).append((noise, alone))
+    # A quantile that the bounds leave out is lost, and wide ones cost it next to nothing: its places are many.
+    found = ranks or found
     return max(noise for noise, _ in found), all(alone for _, alone in found), min(cells)
 
 

@@ -420,6 +420,43 @@ def test_bounds_follow_from_the_noise_at_the_norm(tmp_path: Path, monkeypatch: p
             assert float(bounds(answer)["paid"][1]) < 200
 
 
+def test_bounds_of_a_quantile_hold_it_however_large_units_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that noise at a large norm makes the bounds of an average narrow, and not those of a median beside it.
+
+    And that bounds which a norm would choose again, at more than was priced, stay those of the price.
+    """
+    with services_of(tmp_path) as services:
+        path = write(tmp_path / "sources", "skewed", contribution="auto")
+        with (tmp_path / "sources" / "visits.csv").open("w", newline="") as file:
+            rows = csv.writer(file)
+            rows.writerow(["visit_id", "person_id", "ward", "paid"])
+            rows.writerows([visit, visit % 40, "a", 2 ** (visit // 40 % 12)] for visit in range(40 * 300))
+        attach(services, path)
+        open_account(services.ledger, "one", dataset="skewed", epsilon="10000")
+
+        def told(sql: str) -> dict[str, Any]:
+            return answer_to(services, question(sql, "one", dataset="skewed", epsilon="20"))
+
+        for sql in ("SELECT MEDIAN(paid) AS m FROM visits", "SELECT AVG(paid), MEDIAN(paid) AS m FROM visits"):
+            low, high, _ = bounds(told(sql))["paid"]
+            assert float(low) <= 16, sql
+            assert float(high) >= 1000, sql
+
+        calls: list[object] = []
+
+        def first_beyond(reserved: object, _: object) -> None:
+            calls.append(reserved)
+            if len(calls) == 1:
+                raise ExecutionFailed
+
+        with monkeypatch.context() as patch:
+            patch.setattr(journey_running, "require_reserved", first_beyond)
+            kept = told("SELECT AVG(paid) FROM visits WHERE visit_id > 0")
+        assert len(calls) == 2
+        assert bounds(kept)["paid"][2] == "stored"
+        assert [norm["source"] for norm in kept["provenance"]["norms"]] == ["chosen"]
+
+
 # Untidy columns
 
 
