@@ -37,6 +37,9 @@ from sql_rewrite.text import Text
 
 __all__ = ["CellReader", "StageGroups"]
 
+_ITEM = frozenset({"this", "alias", "db", "catalog", "with_"})
+"""Parts of an item of FROM that is read as it is."""
+
 _OVER = frozenset({"expressions", "from_", "where", "with_"})
 """Clauses of a block over a released table that selects some of its rows and columns."""
 
@@ -95,7 +98,13 @@ class StageGroups:
         """Of the lists that are read, what is done to the table of a core."""
 
     def table(self, item: exp.Expr, scope: Scope) -> StageTable | None:
-        """An item of FROM as the rows that it releases by keys, None for any other one. Errors: Refused."""
+        """An item of FROM as the rows that it releases by keys, None for any other one. Errors: Refused.
+
+        Its columns have their own names, and all of it is read: with other names, or as a sample, it is another one.
+        """
+        alias = item.args.get("alias")
+        if populated(item) - _ITEM or (alias is not None and alias.args.get("columns")):
+            return None
         if isinstance(item, exp.Table):
             cte = scope.ctes.get(item.name.lower()) if not item.args.get("db") else None
             if cte is None or cte.of_rows or cte.node.args["alias"].args.get("columns"):

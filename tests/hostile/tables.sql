@@ -421,6 +421,18 @@ SELECT COUNT(*) FROM people USING SAMPLE 10%
 -- refused: unsupported_sql
 SELECT COUNT(*) FROM people USING SAMPLE reservoir(10 ROWS) REPEATABLE (1)
 
+-- refused: correlated_subquery
+WITH r AS (SELECT education, COUNT(*) AS n FROM people GROUP BY education) SELECT COUNT(*) FROM people WHERE education IN (SELECT education FROM r TABLESAMPLE 10%)
+
+-- refused: correlated_subquery
+WITH r AS (SELECT education, COUNT(*) AS n FROM people GROUP BY education) SELECT COUNT(*) FROM people AS p WHERE EXISTS (SELECT 1 FROM r TABLESAMPLE 10% WHERE r.education = p.education)
+
+-- refused: correlated_subquery
+WITH r AS (SELECT education, COUNT(*) AS n FROM people GROUP BY education) SELECT COUNT(*) FROM people AS p WHERE EXISTS (SELECT 1 FROM r AS q(n, education) WHERE q.education = p.education)
+
+-- refused: correlated_subquery
+WITH r AS (SELECT education, COUNT(*) AS n FROM people GROUP BY education) SELECT COUNT(*) FROM people AS p SEMI JOIN r AS q(n, education) ON q.education = p.education
+
 -- refused: unsupported_sql
 SELECT SUM(n) FROM (SELECT COUNT(*) AS n FROM people) TABLESAMPLE 50%
 
