@@ -76,6 +76,9 @@ def _deviations(node: exp.Select, dataset: Dataset) -> None:
             if node.args.get(slot):
                 kept = node.args[slot]
                 first.set(slot, [one.copy() for one in kept] if isinstance(kept, list) else kept.copy())
+        for part in first.walk():
+            if part.find_ancestor(exp.Median) is None:
+                part.meta.clear()  # else the call would reach to the end of the text
         declared = [table.column(one.name) for one in value.find_all(exp.Column) for table in dataset.tables]
         if any(one is not None and one.type not in _NUMBERS for one in declared):
             continue

@@ -27,6 +27,7 @@ from sql_rewrite.expressions import ColumnRef, Expression, Interval, Literal
 from sql_rewrite.functions import build, clip_columns
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.lifter import ParameterValue
+from sql_rewrite.narrowed_values import Narrowing, conditions_of
 from sql_rewrite.plan import Aggregate, Arrangement, Core
 from sql_rewrite.refuse import refuse
 from sql_rewrite.rows_block import RowsSeeker, listed
@@ -207,7 +208,7 @@ class Stages:
             )
         place = self._text.position(call)
         shown = " ".join(place.text.split())[:60] if place is not None else aggregate.text
-        return released_value(core.name, aggregate.name, declared=_declared(aggregate), shown=shown)
+        return released_value(core.name, aggregate.name, declared=_declared(aggregate, core), shown=shown)
 
     def _moment(self, value: Expression, aggregate: Aggregate, kind: ColumnType | None, call: exp.Expr) -> Expression:
         """The date that a released number of days stands for, or the number itself. Errors: Refused."""
@@ -317,12 +318,16 @@ def _is_shown(aggregate: Aggregate) -> bool:
     return aggregate.function.statistic.described.of_values
 
 
-def _declared(aggregate: Aggregate) -> Interval | None:
+def _declared(aggregate: Aggregate, core: Core) -> Interval | None:
     """Where the values of an aggregate belong: an average, a median or an extreme lies within its argument's bounds."""
     argument = aggregate.argument
     if argument is None or aggregate.function not in _WITHIN:
         return None
     found = clip_columns(argument).interval
+    if found is None or not found.bounded:
+        # Without declared bounds conditions on the rows may say them. A sum around the number clips it there.
+        given = [*conditions_of(core.sources, core.where), *([] if aggregate.filter is None else [aggregate.filter])]
+        found = clip_columns(Narrowing((argument,), given).value(argument)).interval
     return found if found is not None and found.bounded else None
 
 

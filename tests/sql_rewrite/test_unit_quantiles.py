@@ -105,6 +105,12 @@ def test_a_median_distance_of_rows_is_two_stages() -> None:
     )
     assert keys(mad) == keys(stages)
     assert len(keys(mad)) == 2
+    with pytest.raises(Refused) as refused:
+        bound(lift("SELECT MAD(income) AS m FROM people WHERE sex = 'male'", CLINIC))
+    finding = refused.value.findings[0]
+    assert finding.position is not None
+    assert finding.position.text == "MAD(income)"
+    assert len(keys("SELECT MAD(income) AS m FROM people WHERE income BETWEEN 0 AND 9000")) == 2
 
 
 @pytest.mark.parametrize(
