@@ -276,9 +276,8 @@ class Profiles:
         return profile
 
     def _visible(self, asked: _Priced, started: float) -> VisibleRun:
-        part = (int(self.bits.words(1)[0]) >> 11) * 2.0**-53
-        moments = self.pace.moments(profile_work(asked.tables, DIALECTS[self.private.capabilities.dialect].costs))
-        return VisibleRun(moments, part, self.pace.begun(started), clock=self.pace.clock, sleep=self.pace.sleep)
+        work = profile_work(asked.tables, DIALECTS[self.private.capabilities.dialect].costs)
+        return self.pace.visible(work, started, self.bits)
 
     def _release(
         self,

@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mechanisms.randomness import BitSource
 from server.journey.moments import Moments, moments_of
+from server.journey.visible import VisibleRun
 from sql_rewrite.cost import Work
 
 __all__ = ["Pace"]
@@ -40,3 +42,9 @@ class Pace:
         thread: the line would take twice as long with each one.
         """
         return started + self.tick_seconds * max(0.0, (self.clock() - started) // self.tick_seconds)
+
+    def visible(self, work: Work, started: float, bits: BitSource) -> VisibleRun:
+        """The visible moments of a run that begins now, of a question that was asked then, with a draw of its own."""
+        part = (int(bits.words(1)[0]) >> 11) * 2.0**-53
+        begun = self.begun(started)
+        return VisibleRun(self.moments(work), part, begun, clock=self.clock, sleep=self.sleep)

@@ -132,10 +132,7 @@ class Running:
 
     def visible(self, query: ToRun) -> VisibleRun:
         """The visible moments of a query that begins now, with the draw of its run."""
-        part = (int(self._bits.words(1)[0]) >> 11) * 2.0**-53
-        begun = self._pace.begun(query.started)
-        moments = self._pace.moments(query.work)
-        return VisibleRun(moments, part, begun, clock=self._pace.clock, sleep=self._pace.sleep)
+        return self._pace.visible(query.work, query.started, self._bits)
 
     def _complete(
         self, query: ToRun, lease: EngineLease | None, slot: ExitStack, before: tuple[ToRun, _Made] | None

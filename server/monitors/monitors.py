@@ -38,7 +38,6 @@ from server.errors import Problem
 from server.floor import Floor
 from server.journey.admission import Served
 from server.journey.query import Prepared
-from server.journey.visible import VisibleRun
 from server.log import logger
 from server.monitors.refusals import (
     above_most,
@@ -290,7 +289,7 @@ class Monitors:
                 # No row was read, so no visible moment is needed.
                 self.registry.note_evaluation(row.id, number, outcome="failed", detail=None)
                 raise
-            visible = self._visible(prepared, begun)
+            visible = self.journey.pace.visible(prepared.work, begun, self.bits)
             compared: Compared | None = None
             try:
                 exact = self.private.run(
@@ -310,11 +309,6 @@ class Monitors:
             self.registry.note_evaluation(row.id, number, outcome="failed", detail=None)
             raise ExecutionFailed
         return compared
-
-    def _visible(self, prepared: Prepared, begun: float) -> VisibleRun:
-        part = (int(self.bits.words(1)[0]) >> 11) * 2.0**-53
-        pace = self.journey.pace
-        return VisibleRun(pace.moments(prepared.work), part, pace.begun(begun), clock=pace.clock, sleep=pace.sleep)
 
     def _said(
         self,

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 
+from mechanisms.measurement import SCALE_BITS
 from mechanisms.sparse_vector import NumericSparse, SparseVector
 from privacy.bounds import AskedContribution
 from privacy.events.event import fraction_from_text, fraction_to_text
@@ -98,7 +99,7 @@ class Terms:
     @staticmethod
     def scale_of_answers(change: Fraction, epsilon: Fraction) -> Fraction:
         """The least noise with which one answer costs at most `epsilon`."""
-        return dyadic_up(change / epsilon, bits=96)
+        return dyadic_up(change / epsilon, bits=SCALE_BITS)
 
     def to_json(self) -> str:
         """As it is stored: fractions are exact texts."""

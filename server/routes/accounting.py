@@ -17,7 +17,7 @@ from server.auth import Caller, roles, services_of
 from server.errors import Problem
 from server.roles import Role
 from server.routes.common import describe, json_response
-from server.wire.answers import SimulationAnswer
+from server.wire.accounting import SimulationAnswer
 from server.wire.words import KindWord
 
 __all__ = ["router"]

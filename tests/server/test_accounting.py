@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from server.routes import accounting
-from server.wire.answers import SimulationAnswer
+from server.wire.accounting import SimulationAnswer
 from tests.server.conftest import World
 
 
