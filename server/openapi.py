@@ -16,10 +16,13 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from server.auth import access_of
-from server.wire import answers, collectors, monitor_answers, monitor_requests, requests
+from server.wire import accounting, answers, collectors, monitor_answers, monitor_requests, requests
 from server.wire.requests import RequestModel
 
 __all__ = ["cached_document", "document_text", "openapi_document", "request_models"]
+
+_ANSWERS = (answers, accounting, monitor_answers)
+"""Modules whose models are all of answers."""
 
 
 def openapi_document(app: FastAPI) -> dict[str, Any]:
@@ -30,7 +33,7 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
     _, schemas = models_json_schema(
         [
             *((model, "validation") for model in request_models()),
-            *((model, "serialization") for module in (answers, monitor_answers) for model in _models_of(module)),
+            *((model, "serialization") for module in _ANSWERS for model in _models_of(module)),
             *((model, "serialization") for model in _models_of(collectors) if not issubclass(model, RequestModel)),
         ],
         ref_template="#/components/schemas/{model}",
