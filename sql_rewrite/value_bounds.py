@@ -111,7 +111,7 @@ def _without_calendar(argument: Expression) -> Expression:
 
     9,999 years are a range, but an average within it would be noise alone. Where the query clips it, it has another.
     """
-    if isinstance(argument, Call) and has_calendar_range(argument):
+    if isinstance(argument, Call) and (has_calendar_range(argument) or _clipped_at_the_calendar(argument)):
         wide = Interval(Fraction(-(2**62)), Fraction(2**62)) if argument.type is ColumnType.INTEGER else None
         return ColumnRef("", "", argument.type, interval=wide)
     if not isinstance(argument, Call) or argument.type not in (ColumnType.INTEGER, ColumnType.NUMBER):
@@ -123,6 +123,16 @@ def _without_calendar(argument: Expression) -> Expression:
         return build(argument.operator, arguments)
     except TypeRefused:  # beyond 128 bits with an argument of unknown range
         return ColumnRef("", "", ColumnType.NUMBER)
+
+
+def _clipped_at_the_calendar(argument: Call) -> bool:
+    """Whether a condition narrows a difference of dates at one end alone: the other one is the calendar's."""
+    inner = argument.arguments[0]
+    if argument.operator != "clip" or not isinstance(inner, Call) or not has_calendar_range(inner):
+        return False
+    whole, kept = interval_of(inner), interval_of(argument)
+    ends = ((whole.lower, kept.lower), (whole.upper, kept.upper))
+    return any(calendar is not None and calendar == end for calendar, end in ends)
 
 
 def _unbounded(argument: Expression) -> tuple[str, tuple[str, ...]]:

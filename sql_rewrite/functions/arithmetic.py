@@ -17,6 +17,7 @@ from sql_rewrite.dialects.costs import Cost
 from sql_rewrite.expressions import ANY, Call, Expression, Interval, Literal, Value, interval_of, needs_wide
 from sql_rewrite.functions import ranges
 from sql_rewrite.functions.harmony import harmonise
+from sql_rewrite.functions.moments import moments_of
 from sql_rewrite.functions.numbers import numbers, resolve_numbers, resolve_to_number
 from sql_rewrite.functions.operator import (
     Lower,
@@ -72,7 +73,11 @@ _DAYS = ranges.between(-3_652_058, 3_652_058)
 
 def _subtract_range(arguments: Sequence[Expression], intervals: Sequence[Interval]) -> Interval:
     if arguments[0].type is DATE:
-        return _DAYS
+        ends, others = moments_of(arguments[0]), moments_of(arguments[1])
+        if ends is None or others is None:
+            return _DAYS
+        low, high = (end.toordinal() - other.toordinal() for end, other in zip(ends, reversed(others), strict=True))
+        return ranges.between(low, high)
     return ranges.add(intervals[0], ranges.negate(intervals[1]))
 
 

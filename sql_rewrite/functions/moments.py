@@ -7,6 +7,7 @@ import datetime
 import math
 from collections.abc import Sequence
 
+from privacy.policy import ColumnType
 from sql_rewrite.expressions import Call, Expression, Literal, interval_of
 from sql_rewrite.functions.operator import constant_text
 from sql_rewrite.functions.values import day, midnight, whole
@@ -169,6 +170,11 @@ def moments_of(expression: Expression) -> tuple[datetime.date, datetime.date] | 
 
 def has_calendar_range(call: Call) -> bool:
     """Whether a difference of dates, or the seconds of one, has no narrower range than the calendar's 9,999 years."""
+    if call.operator == "subtract":
+        kinds = {argument.type for argument in call.arguments}
+        return kinds <= {ColumnType.DATE, ColumnType.TIMESTAMP} and any(
+            moments_of(one) is None for one in call.arguments
+        )
     if call.operator not in ("date_diff", "epoch", "date_sub", "age_part"):
         return False
     if call.operator == "age_part" and unit_of(call) != "year":

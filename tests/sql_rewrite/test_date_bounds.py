@@ -36,6 +36,9 @@ def declared() -> Dataset:
     [
         ("date_diff('day', DATE '2023-01-01', day)", 0, 1095),
         ("date_diff('day', day, DATE '2023-01-01')", -1095, 0),
+        ("day - DATE '2023-01-01'", 0, 1095),
+        ("DATE '2024-01-01' - day", -730, 365),
+        ("day - date_trunc('month', day)", -1065, 1095),
         ("date_diff('month', DATE '2024-06-15', day)", -17, 18),
         ("date_diff('day', date_trunc('month', day), day)", -1065, 1095),
         ("date_diff('hour', CAST('2023-01-01 00:00:00' AS TIMESTAMP), day)", 0, 26280),
@@ -52,7 +55,8 @@ def test_differences_have_the_range_of_the_bounds(argument: str, low: int, high:
 
 
 @pytest.mark.parametrize(
-    "argument", ["date_diff('day', day, DATE '2025-01-01')", "epoch(day)", "epoch(day) / 86400 + 1"]
+    "argument",
+    ["date_diff('day', day, DATE '2025-01-01')", "day - DATE '2025-01-01'", "epoch(day)", "epoch(day) / 86400 + 1"],
 )
 def test_a_difference_without_bounds_is_not_sold_as_noise(argument: str) -> None:
     """Without declared bounds the range is the calendar's: AVG and SUM are refused, a clipped one is answered."""
@@ -64,6 +68,16 @@ def test_a_difference_without_bounds_is_not_sold_as_noise(argument: str) -> None
         assert '"day"' in finding.why
     assert bound(lift(f"SELECT AVG(GREATEST(0, LEAST({argument}, 400))) FROM visits", CLINIC))
     assert bound(lift(f"SELECT COUNT({argument}) FROM visits WHERE {argument} > 3", CLINIC))
+
+
+@pytest.mark.parametrize("argument", ["date_diff('day', DATE '2023-01-01', day)", "day - DATE '2023-01-01'"])
+def test_a_condition_at_one_end_leaves_the_calendar_at_the_other(argument: str) -> None:
+    """What a condition says of one end does not make 9,999 years a range: both ends have to be said."""
+    with pytest.raises(Refused) as caught:
+        bound(lift(f"SELECT AVG({argument}) FROM visits WHERE {argument} < 100", CLINIC))
+    assert caught.value.findings[0].code == "column_without_bounds"
+    assert bound(lift(f"SELECT AVG({argument}) FROM visits WHERE {argument} BETWEEN 0 AND 99", CLINIC))
+    assert bound(lift(f"SELECT AVG({argument}) FROM visits WHERE {argument} < 100", declared()))
 
 
 def test_ends_are_the_ends_of_what_is_computed() -> None:
