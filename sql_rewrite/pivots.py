@@ -124,6 +124,8 @@ class _Writer:
         item.replace(placed_like(exp.Subquery(this=placed_like(written, node), alias=alias.copy()), node))
 
     def _pivoted(self, node: exp.Pivot, item: exp.Expr, keys: Sequence[_Key], using: Sequence[exp.Expr]) -> exp.Select:
+        if not keys:
+            raise self._refused(node, "It names no column whose values become columns.")
         group = node.args.get("group")
         if group is None:
             left = self._left(node, item, keys, using)

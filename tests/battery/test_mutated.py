@@ -28,6 +28,8 @@ SEEDS = range(4)
 AT_NIGHT = 300_000
 
 FAULTS = (
+    ("clinic", "PIVOT (SELECT region, sex FROM patients) ON USING COUNT(*)"),
+    ("clinic", "PIVOT (SELECT region, sex FROM patients) sex USING COUNT(*)"),
     ("people", "SELECT DISTINCT FROM people"),
     ("sensors", "SELECT COUNT(*) FROM (SELECT home, kind, MAX( AS peak FROM readings GROUP BY home, kind) t"),
     ("shop", "SELECT PERCENTILE_DISC(0.5) WITHIN GROUP () FROM customers"),

@@ -56,14 +56,14 @@ _TYPED = (
 
 _STATEMENTS = ("CALL {f}()", "PRAGMA {f}", "PRAGMA {f}('people')")
 
-_OURS = frozenset({"-", "+", "*", "approx_count_distinct", "geomean", "geometric_mean", "histogram"})
+_OURS = frozenset({"-", "+", "*", "approx_count_distinct", "geomean", "geometric_mean", "histogram", "mad"})
 """Functions of the catalogue that are operators or spellings of the dialect, and are written out or counted by it."""
 
 _ENGINE_NAMES = frozenset(
     "!~~ % * + - / // abs any_value arg_max arg_min avg bool_and bool_or cbrt ceil concat concat_ws contains corr "
     "count count_if count_star covar_pop covar_samp cume_dist date_diff date_trunc day dayname dayofweek "
     "dayofyear dense_rank ends_with exp first_value floor generate_series greatest hour isodow kurtosis "
-    "kurtosis_pop lag last_day last_value lead least left length list_value listagg ln log lower ltrim max median "
+    "kurtosis_pop lag last_day last_value lead least left length list_value listagg ln log lower ltrim mad max median "
     "min minute mode month monthname nth_value ntile nullif percent_rank pi power quantile quantile_cont "
     "quantile_disc quarter range rank repeat regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx "
     "regr_sxy regr_syy replace right round row_number rtrim second sign skewness split_part sqrt starts_with "
