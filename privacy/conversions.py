@@ -17,11 +17,11 @@ There is no way back from an (epsilon, delta) pair to a Gaussian's mu: an event 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
+from privacy.least import least_place
 from privacy.numbers import PICO, units_down
 from privacy.special import erfc, erfc_inverse, precise, rounded_down, rounded_up, to_decimal
 
@@ -42,6 +42,8 @@ EPSILON_RANGE = (Fraction(1, 10**12), Fraction(10**6))
 RHO_RANGE = (Fraction(1, 10**30), Fraction(10**12))
 DELTA_MIN = Fraction(1, 10**300)
 DELTA_LEAST = Decimal("1e-1000")
+_ABOVE_ONE = (-40.0, 80.0)
+"""Logarithms of how far an order of Renyi divergence is above one: where the best one is looked for."""
 
 
 def gaussian_delta(*, mu: Fraction, epsilon: Fraction) -> Fraction:
@@ -192,7 +194,7 @@ def concentrated_epsilon(*, rho: Fraction, delta: Fraction) -> Fraction:
     _require(rho, name="rho", lowest=RHO_RANGE[0], highest=RHO_RANGE[1])
     _require_delta(delta)
     slope, tail = float(rho), _log(delta)
-    above = _least(lambda x: slope * (1 + math.exp(x)) + _concentrated_rest(x, tail))
+    above = least_place(lambda x: slope * (1 + math.exp(x)) + _concentrated_rest(x, tail), *_ABOVE_ONE)
     with precise():
         order = 1 + Decimal(above).exp()
         value = order * to_decimal(rho) + _exact_rest(order, to_decimal(delta))
@@ -210,7 +212,7 @@ def concentrated_rho(*, epsilon: Fraction, delta: Fraction) -> Fraction:
     _require_epsilon(epsilon)
     _require_delta(delta)
     level, tail = float(epsilon), _log(delta)
-    above = _least(lambda x: -(level - _concentrated_rest(x, tail)) / (1 + math.exp(x)))
+    above = least_place(lambda x: -(level - _concentrated_rest(x, tail)) / (1 + math.exp(x)), *_ABOVE_ONE)
     with precise():
         order = 1 + Decimal(above).exp()
         value = (to_decimal(epsilon) - _exact_rest(order, to_decimal(delta))) / order
@@ -226,26 +228,6 @@ def _concentrated_rest(x: float, tail: float) -> float:
 
 def _exact_rest(order: Decimal, delta: Decimal) -> Decimal:
     return ((order - 1) / order).ln() - (delta * order).ln() / (order - 1)
-
-
-def _least(curve: Callable[[float], float]) -> float:
-    """Where the curve is least on [-40, 80]: a grid, then golden section around its best point."""
-    step = 0.25
-    best = min((-40 + step * index for index in range(481)), key=curve)
-    low, high = best - step, best + step
-    ratio = (math.sqrt(5) - 1) / 2
-    left, right = high - ratio * (high - low), low + ratio * (high - low)
-    at_left, at_right = curve(left), curve(right)
-    for _ in range(60):
-        if at_left <= at_right:
-            high, right, at_right = right, left, at_left
-            left = high - ratio * (high - low)
-            at_left = curve(left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + ratio * (high - low)
-            at_right = curve(right)
-    return (low + high) / 2
 
 
 def membership_guess(epsilon: Fraction, delta: Fraction = Fraction(0)) -> Fraction:

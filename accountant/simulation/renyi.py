@@ -7,15 +7,18 @@ filter. One order that is fixed beforehand is one, and so are several with delta
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import assert_never
 
 from accountant.simulation.questions import Kind, Repeated
+from privacy.least import least_place
 
 __all__ = ["ORDERS", "at_best_order", "at_fixed_order", "best_order", "budget", "divergence", "one_of_orders"]
 
 ORDERS = (1.25, 1.5, 2, 3, 4, 6, 8, 12, 16, 22, 32, 48, 64, 128, 256)
 """A grid of orders, as accountants of this kind keep it."""
+
+_ABOVE_ONE = (-7.0, 14.0)
+"""Logarithms of how far an order is above one: where the best one is looked for."""
 
 
 def divergence(question: Repeated, order: float) -> float:
@@ -60,7 +63,7 @@ def at_best_order(question: Repeated, count: int, delta: float) -> float:
         order = 1 + math.exp(x)
         return _epsilon(count * divergence(question, order), order, delta)
 
-    at = _least(value, -7.0, 14.0)
+    at = least_place(value, *_ABOVE_ONE)
     return max(value(at), 0.0)
 
 
@@ -74,7 +77,7 @@ def best_order(epsilon: float, delta: float) -> float:
         order = 1 + math.exp(x)
         return -(epsilon - _epsilon(0.0, order, delta)) / order
 
-    return 1 + math.exp(_least(value, -7.0, 14.0))
+    return 1 + math.exp(least_place(value, *_ABOVE_ONE))
 
 
 def at_fixed_order(question: Repeated, epsilon: float, delta: float) -> int:
@@ -95,14 +98,3 @@ def _admitted(question: Repeated, epsilon: float, delta: float, order: float) ->
 def budget(epsilon: float, delta: float, order: float) -> float:
     """The Renyi divergence at this order that an (epsilon, delta) limit affords; negative where it affords none."""
     return epsilon - _epsilon(0.0, order, delta)
-
-
-def _least(curve: Callable[[float], float], low: float, high: float) -> float:
-    """Where a curve with one valley is least: a grid, then thirds of its best stretch."""
-    points = [low + (high - low) * step / 84 for step in range(85)]
-    best = min(points, key=curve)
-    low, high = best - (high - low) / 84, best + (high - low) / 84
-    for _ in range(60):
-        left, right = low + (high - low) / 3, high - (high - low) / 3
-        low, high = (low, right) if curve(left) <= curve(right) else (left, high)
-    return (low + high) / 2

@@ -28,6 +28,7 @@ from mechanisms.randomness import BitSource
 from mechanisms.samplers.threshold import NoisyThreshold
 from mechanisms.samplers.undecided import Magnitude
 from mechanisms.sparse_vector import SparseRun, SparseVector
+from privacy.bounds import AskedContribution
 from privacy.events import Event
 from privacy.norms import NormPower
 from privacy.numbers import decimal_text
@@ -96,7 +97,14 @@ class Monitors:
             earlier = self.ledger.earlier(request.principal, request.idempotency_key, request.body_hash)
             if earlier is not None:
                 return self._opened(earlier.query_id)
-        question = _question(request)
+        question = _question(
+            principal=request.principal,
+            dataset=request.dataset,
+            sql=request.sql,
+            account=request.account,
+            contribution=request.contribution,
+            body_hash=request.body_hash,
+        )
         dataset, path = self.journey.admission.paying(question)
         if not request.stream and question.started is not None:
             raise Refused([CLOCK])
@@ -216,7 +224,15 @@ class Monitors:
             if known is not None:
                 return known
         state = self._require_open(row, terms)
-        asked = _asked(row, state.sql if request.sql is None else request.sql, terms)
+        sql = state.sql if request.sql is None else request.sql
+        asked = _question(
+            principal=row.principal,
+            dataset=row.dataset,
+            sql=sql,
+            account=row.account,
+            contribution=terms.contribution,
+            body_hash=hashlib.sha256(sql.encode()).hexdigest(),
+        )
         prepared = self.journey.preparing.prepare(asked, dataset, NormPower.L2)
         found = compared_sum(prepared)
         require_terms(found, terms)
@@ -225,7 +241,13 @@ class Monitors:
 
     def complete(self, begun: Evaluation) -> Evaluated:
         """Compares: waits for a slot of the engine, and for a visible moment. Errors: as `evaluate`."""
-        row, terms, version = begun.row, begun.terms, begun.version
+        # Read again: while this one waited for its turn, another one may have said it, or have had the last hit.
+        row = self.registry.monitor(begun.row.id)
+        assert row is not None, "monitors are never removed"
+        terms, version = begun.terms, begun.version
+        known = None if terms.stream else self._known(row, version)
+        if known is not None:
+            return known
         state = self._require_open(row, terms)
         self.ledger.check_writable()
         number = self.registry.begin_evaluation(row.id, version=version, most=terms.evaluations)
@@ -328,7 +350,7 @@ class Monitors:
         detail: dict[str, object] = {}
         if hit is not None:
             # The gap is the distance beyond the threshold, at no cost.
-            detail["gap"] = _number(Fraction(hit.gap) * terms.step)
+            detail["gap"] = float(Fraction(hit.gap) * terms.step)
         if not self.registry.end_evaluation(
             row, number, outcome=outcome, detail=json.dumps(detail), sealed=sealed, left=run.left
         ):
@@ -367,9 +389,9 @@ class Monitors:
         answer = compared.answer(numeric, self.bits)
         deviation = numeric.answer_variance**0.5
         body: dict[str, object] = {
-            "beyond": _number(Fraction(answer) * terms.step),
+            "beyond": float(Fraction(answer) * terms.step),
             "beyond_standard_error": deviation * float(terms.step),
-            "combined": _number(numeric.combined(hit, answer) * terms.step),
+            "combined": float(numeric.combined(hit, answer) * terms.step),
             "query": query_id,
         }
         try:
@@ -402,35 +424,19 @@ class Monitors:
         return state.sql, decimal_text(abs(Fraction(state.threshold)))
 
 
-def _number(value: Fraction) -> float:
-    return float(value)
-
-
-def _question(request: OpenMonitor) -> Question:
-    """The monitor's question, as the journey reads it."""
+def _question(
+    *,
+    principal: str,
+    dataset: str,
+    sql: str,
+    account: str | None,
+    contribution: AskedContribution | None,
+    body_hash: str,
+) -> Question:
+    """A question that a monitor asks, as the journey reads it."""
     return Question(
-        principal=request.principal,
-        dataset=request.dataset,
-        sql=request.sql,
-        parameters={},
-        epsilon=None,
-        half_width=None,
-        confidence=Fraction(95, 100),
-        reuse=Reuse.NONE,
-        max_staleness_s=None,
-        account=request.account,
-        contribution=request.contribution,
-        idempotency_key=None,
-        body_hash=request.body_hash,
-        started=clock_of(request.sql, datetime.datetime.now(datetime.UTC)),
-    )
-
-
-def _asked(row: MonitorRow, sql: str, terms: Terms) -> Question:
-    """A question that an evaluation asks."""
-    return Question(
-        principal=row.principal,
-        dataset=row.dataset,
+        principal=principal,
+        dataset=dataset,
         sql=sql,
         parameters={},
         epsilon=None,
@@ -438,10 +444,10 @@ def _asked(row: MonitorRow, sql: str, terms: Terms) -> Question:
         confidence=Fraction(95, 100),
         reuse=Reuse.NONE,
         max_staleness_s=None,
-        account=row.account,
-        contribution=terms.contribution,
+        account=account,
+        contribution=contribution,
         idempotency_key=None,
-        body_hash=hashlib.sha256(sql.encode()).hexdigest(),
+        body_hash=body_hash,
         started=clock_of(sql, datetime.datetime.now(datetime.UTC)),
     )
 

@@ -162,3 +162,12 @@ SELECT COUNT(*) FROM people WHERE SUM(age) > 1
 
 -- refused: private_row_limit
 SELECT COUNT(*) FROM people WHERE AVG(age) OVER () > 1
+
+-- refused: column_without_bounds
+SELECT AVG(day - DATE '2023-01-01') FROM visits
+
+-- refused: column_without_bounds
+SELECT AVG(day - DATE '2023-01-01') FROM visits WHERE day - DATE '2023-01-01' < 100
+
+-- refused: column_without_bounds
+SELECT SUM(date_diff('day', DATE '2023-01-01', day)) FROM visits WHERE day > DATE '2023-01-01'

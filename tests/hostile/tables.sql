@@ -447,3 +447,6 @@ SELECT n FROM (SELECT COUNT(*) AS n FROM people) t, LATERAL (SELECT t.n) u
 
 -- refused: unsupported_sql
 SELECT COUNT(*) FROM 'people.csv' TABLESAMPLE 1
+
+-- refused: unsupported_sql
+PIVOT people sex USING COUNT(*)

@@ -360,12 +360,45 @@ def test_two_outcomes_at_once_are_never_one_hit_too_many(shared: Clinic, monkeyp
     monitor = shared.open(ann, threshold="100", stream=True).json()["id"]
     row = shared.services.registry.monitor(monitor)
     assert row is not None
-    assert shared.monitors.evaluate(row, EvaluateMonitor()).outcome == "passed"
+    genuine = shared.monitors.registry.begin_evaluation
+    others: list[Evaluated] = []
+
+    def begin(monitor_id: str, *, version: str, most: int) -> int | None:
+        number = genuine(monitor_id, version=version, most=most)
+        if number == 1:  # another one begins and ends between this one's beginning and its comparison
+            others.append(shared.monitors.evaluate(row, EvaluateMonitor()))
+        return number
+
+    monkeypatch.setattr(shared.monitors.registry, "begin_evaluation", begin)
     with pytest.raises(Problem) as caught:
         shared.monitors.evaluate(row, EvaluateMonitor())
-    assert caught.value.finding.code == "conflict"
+    assert [one.outcome for one in others] == ["passed"]
+    assert "overtaken" in caught.value.finding.what
     shown = shared.call(ann, "GET", f"/v1/monitors/{monitor}").json()
-    assert (len(shown["passed"]), shown["last"]["outcome"], shown["last"]["gap"]) == (1, "failed", None)
+    assert [(one["number"], one["outcome"]) for one in shown["passed"]] == [(2, "passed")]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_waited_for_its_turn_reads_the_monitor_again(shared: Clinic, stream: bool) -> None:
+    """Shows that an evaluation planned before another one ended counts nothing and reads no row after it: a standing
+    question has its answer, and a monitor without hits is over."""
+    ann, _ = shared.somebody()
+    monitor = shared.open(ann, threshold="100", stream=stream).json()["id"]
+    row = shared.services.registry.monitor(monitor)
+    assert row is not None
+    first, second = (shared.monitors.begin(row, EvaluateMonitor()) for _ in range(2))
+    assert isinstance(first, Evaluation)
+    assert isinstance(second, Evaluation)
+    said = shared.monitors.complete(first)
+    assert said.outcome == "passed"
+    if stream:
+        with pytest.raises(Problem) as caught:
+            shared.monitors.complete(second)
+        assert caught.value.finding.what == "the monitor is over"
+    else:
+        again = shared.monitors.complete(second)
+        assert (again.number, again.outcome, again.repeated) == (said.number, said.outcome, True)
+    assert [one.number for one in shared.services.registry.evaluations(monitor, count=9)] == [1]
 
 
 def test_evaluations_hold_up_no_estimate(shared: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
