@@ -7,7 +7,7 @@ import contextlib
 import json
 import tarfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -70,11 +70,19 @@ _RELEASES = {
     "norms": 2, "weights": 2, "values": 3, "width": 2, "median": 1, "distinct": 1, "within": 1, "levels": 1,
     "stages": 1, "choice": 1, "quantiles": 1, "first": 1, "rows": 2,
     "together": 2, "histogram": 1, "any": 1, "listed": 2,
+    "middle": 1, "series": 1, "pairs": 1,
 }  # fmt: skip
 """How many releases a question makes: an average may choose bounds, then a norm; two stages read a stored one."""
 
 _OF_0_6 = ("norms", "weights", "values", "width", "median", "distinct", "within", "levels")
 _OF_0_7 = (*_OF_0_6, "stages", "choice", "quantiles", "first", "rows")
+_OF_0_8 = (*_OF_0_7, "together", "histogram", "any", "listed")
+
+
+def _with_sessions(left: Left) -> Left:
+    """With a monitor, and a collector on an account of its own: one charge each."""
+    return replace(left, accounts=left.accounts + 1, queries=left.queries + 2)
+
 
 LEFT = {
     "0.1.0": Left(
@@ -87,7 +95,8 @@ LEFT = {
     "0.5.0": _left_since_0_2("0008", "q_reserved", "norms", "weights", "values", "width"),
     "0.6.0": _left_since_0_2("0008", "q_reserved", *_OF_0_6),
     "0.7.0": _left_since_0_2("0008", "q_reserved", *_OF_0_7),
-    "0.8.0": _left_since_0_2("0008", "q_reserved", *_OF_0_7, "together", "histogram", "any", "listed"),
+    "0.8.0": _left_since_0_2("0008", "q_reserved", *_OF_0_8),
+    "0.9.0": _with_sessions(_left_since_0_2("0010", "q_reserved", *_OF_0_8, "middle", "series", "pairs")),
 }
 
 

@@ -21,6 +21,8 @@ runs that program's own command line and HTTP interface, as its users did:
     python tests/upgrade/make_home.py ../noisegate-0.7.0 0.7.0 tests/upgrade/home-0.7.0.tar.gz
     git worktree add --detach ../noisegate-0.8.0 a18a9fb
     python tests/upgrade/make_home.py ../noisegate-0.8.0 0.8.0 tests/upgrade/home-0.8.0.tar.gz
+    git worktree add --detach ../noisegate-0.9.0 f59f4ab
+    python tests/upgrade/make_home.py ../noisegate-0.9.0 0.9.0 tests/upgrade/home-0.9.0.tar.gz
 
 What is in each: a dataset of two tables (invented by arithmetic, 300 patients), whose policy shares releases; keys of
 an administrator and two analysts; a root and accounts of anna and ben; answers with public and with hidden keys, an
@@ -32,7 +34,9 @@ of which nothing is declared but its keys: norms and value bounds are chosen, an
 Those since 0.5.0 have a width that was bought in two charges: a histogram, and then sums at the price that follows.
 Those since 0.6.0 have a median, a count of different values, an average of what each patient has, and several levels.
 Those since 0.7.0 have a question in two stages, a choice of groups, several quantiles, first visits, and rows of two
-tables. That of 0.8.0 has levels of columns measured together, a HISTOGRAM, a BOOL_OR, and a list of released groups.
+tables. Those since 0.8.0 have levels of columns measured together, a HISTOGRAM, a BOOL_OR, and a list of released
+groups. That of 0.9.0 has a median within a patient, months that a series adds, and pairs in a list; a monitor of anna
+that compared once, and a collector with reports.
 `asked.json` keeps what was asked and answered. The keys open nothing but these archives.
 """
 
@@ -49,6 +53,7 @@ import sys
 import tarfile
 import tempfile
 import time
+import urllib.error
 import urllib.request
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -127,6 +132,8 @@ class Recipe:
     limits_of_anna: tuple[str, ...]
     questions: tuple[Question, ...]
     left_open: str | None
+    sessions: bool = False
+    """Whether there are a monitor and a collector."""
 
 
 WIDE = {"sql": "SELECT COUNT(*) AS n FROM patients WHERE age > 40", "accuracy": {"half_width": "40"}}
@@ -231,6 +238,41 @@ OF_LEVELS: tuple[Question, ...] = (
 )
 """Questions that 0.8.0 was the first to answer."""
 
+MIDDLE = "SELECT patient_id, MEDIAN(cost) AS m FROM visits GROUP BY patient_id"
+
+OF_FORMS: tuple[Question, ...] = (
+    ("anna", "middle", {"sql": f"SELECT AVG(m) AS a FROM ({MIDDLE}) AS t"}, None),
+    (
+        "anna",
+        "series",
+        {
+            "sql": "SELECT s.m, COUNT(v.visit_id) AS n FROM generate_series(1, 6) AS s(m) "
+            "LEFT JOIN visits AS v ON v.month = s.m GROUP BY s.m"
+        },
+        None,
+    ),
+    (
+        "anna",
+        "pairs",
+        {"sql": "SELECT COUNT(*) AS n FROM patients WHERE (region, age // 50) IN (('coast', 0), ('hills', 1))"},
+        None,
+    ),
+)
+"""Questions that 0.9.0 was the first to answer."""
+
+MONITOR = {
+    "dataset": "surgery",
+    "sql": "SELECT COUNT(*) FROM visits WHERE cost > 100",
+    "threshold": "200",
+    "epsilon": "1",
+    "contribution": {"rows_per_unit": 3},
+    "hits": 2,
+    "evaluations": 4,
+}
+"""Passes at its first comparison: 660 visits cost that much."""
+
+COLLECTOR = {"question": "Did the surgery see you in time?", "domain": ["yes", "no"], "epsilon": "1"}
+
 RECIPES = {
     "0.1.0": Recipe(DATASET, ("5", "4"), QUESTIONS, None),
     "0.2.0": OF_0_2,
@@ -241,6 +283,12 @@ RECIPES = {
     "0.6.0": replace(OF_0_5, questions=(*OF_0_5.questions, *OF_ROWS)),
     "0.7.0": replace(OF_0_5, questions=(*OF_0_5.questions, *OF_ROWS, *OF_STAGES)),
     "0.8.0": replace(OF_0_5, questions=(*OF_0_5.questions, *OF_ROWS, *OF_STAGES, *OF_LEVELS)),
+    "0.9.0": replace(
+        OF_0_5,
+        limits_of_anna=("12",),
+        questions=(*OF_0_5.questions, *OF_ROWS, *OF_STAGES, *OF_LEVELS, *OF_FORMS),
+        sessions=True,
+    ),
 }
 
 
@@ -317,8 +365,11 @@ def ask(url: str, path: str, key: str, body: dict[str, Any], retry: str | None =
     if retry is not None:
         headers["Idempotency-Key"] = retry
     request = urllib.request.Request(url + path, json.dumps(body).encode(), headers)
-    with urllib.request.urlopen(request) as answer:
-        return json.load(answer)
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return json.load(answer)
+    except urllib.error.HTTPError as error:
+        raise RuntimeError(f"{path}: {error.read().decode()}") from None
 
 
 def make(checkout: Path, home: Path, recipe: Recipe) -> None:
@@ -359,6 +410,8 @@ def make(checkout: Path, home: Path, recipe: Recipe) -> None:
                 "idempotency_key": None,
                 "answer": ask(url, "/v1/queries", keys["anna"], second),
             }
+        if recipe.sessions:
+            asked.update(open_sessions(url, keys))
     ledger = f"sqlite:///{home / 'ledger.sqlite'}", str(home / "ledger.highwater")
     program.run(CLOSED, *ledger)
     with program.serving() as url:
@@ -369,11 +422,35 @@ def make(checkout: Path, home: Path, recipe: Recipe) -> None:
     (home / "asked.json").write_text(json.dumps(asked, indent=1))
 
 
+def open_sessions(url: str, keys: dict[str, str]) -> dict[str, Any]:
+    """A monitor that compared once, and a collector with three reports and a token that is left."""
+    monitor = ask(url, "/v1/monitors", keys["anna"], MONITOR, "watch-1")
+    compared = ask(url, f"/v1/monitors/{monitor['id']}/evaluations", keys["anna"], {})
+    collector = ask(url, "/v1/collectors", keys["admin"], COLLECTOR, "collect-1")
+    address = f"/v1/collectors/{collector['id']}"
+    tokens = ask(url, f"{address}/tokens", keys["admin"], {"count": 4})["tokens"]
+    reports = [{"token": token, "report": [value]} for token, value in zip(tokens, (0, 1, 1), strict=False)]
+    ask(url, f"{address}/reports", keys["admin"], {"reports": reports})
+    return {
+        "monitor": {"opened": monitor, "compared": compared},
+        "collector": {
+            "opened": collector,
+            "tokens": tokens,
+            "estimates": get(url, f"{address}/estimates", keys["anna"]),
+        },
+    }
+
+
+def get(url: str, path: str, key: str) -> Any:
+    """One GET."""
+    request = urllib.request.Request(url + path, headers={"Authorization": f"Bearer {key}"})
+    with urllib.request.urlopen(request) as answer:
+        return json.load(answer)
+
+
 def ask_budgets(url: str, key: str) -> list[dict[str, Any]]:
     """The budgets that a key sees."""
-    request = urllib.request.Request(f"{url}/v1/budgets", headers={"Authorization": f"Bearer {key}"})
-    with urllib.request.urlopen(request) as answer:
-        budgets: list[dict[str, Any]] = json.load(answer)["budgets"]
+    budgets: list[dict[str, Any]] = get(url, "/v1/budgets", key)["budgets"]
     return budgets
 
 

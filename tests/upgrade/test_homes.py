@@ -16,6 +16,7 @@ ARCHIVE_MAX = 1_000_000
 
 of_0_1 = pytest.mark.parametrize("version", ["0.1.0"], indirect=True, scope="module")
 of_0_2 = pytest.mark.parametrize("version", [name for name in LEFT if name != "0.1.0"], indirect=True, scope="module")
+of_0_9 = pytest.mark.parametrize("version", ["0.9.0"], indirect=True, scope="module")
 
 
 @pytest.mark.parametrize("left", LEFT)
@@ -141,6 +142,33 @@ def test_what_was_paid_for_is_free(old: OldHome) -> None:
         # Histograms that chose its norms and bounds come before the sums, which alone are read again.
         chosen = {"norms": 1, "weights": 1, "values": 2, "width": 1, "rows": 1}.get(name, 0)
         assert answer.json()["provenance"]["releases"] == asked["answer"]["provenance"]["releases"][chosen:], name
+
+
+@of_0_9
+def test_a_monitor_goes_on(old: OldHome) -> None:
+    """Shows that a session that was paid keeps its terms, its hit and its comparisons, and compares again."""
+    kept = old.asked["monitor"]
+    address = kept["opened"]["links"]["self"]
+    now = old.call("anna", "GET", address).json()
+    counted = {"hits_left": 1, "evaluations_made": 1, "last": kept["compared"], "passed": now["passed"]}
+    assert now == {**kept["opened"], **counted}
+    assert len(now["passed"]) == 1
+    again = old.call("anna", "POST", f"{address}/evaluations", {})
+    assert again.status_code == 200, again.text
+    assert again.json() == {**kept["compared"], "repeated": True}
+
+
+@of_0_9
+def test_a_collector_goes_on(old: OldHome) -> None:
+    """Shows that reports are counted as before, that a used token stays used, and that the one that is left counts."""
+    kept = old.asked["collector"]
+    links = kept["opened"]["links"]
+    assert old.call("ben", "GET", links["estimates"]).json() == kept["estimates"]
+    used, *_, left = kept["tokens"]
+    for token, status in ((used, 403), (left, 200)):
+        report = {"reports": [{"token": token, "report": [0]}]}
+        assert old.call("anna", "POST", f"{links['self']}/reports", report).status_code == status
+    assert old.call("ben", "GET", links["estimates"]).json()["reports"] == kept["estimates"]["reports"] + 1
 
 
 @of_0_1
