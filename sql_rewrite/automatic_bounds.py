@@ -22,6 +22,7 @@ from privacy.value_grid import GRIDDED, OCTAVES
 from sql_rewrite.bound import BoundedCore, bound_core
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Interval, Literal
 from sql_rewrite.functions import ranges
+from sql_rewrite.narrowed_values import narrowed_core
 from sql_rewrite.plan import Core, Source, UnitBranch
 
 __all__ = ["Place", "bound_with", "nominal_bounds", "places_of", "unbounded_columns", "with_bounds"]
@@ -124,9 +125,14 @@ def nominal_bounds(kind: ColumnType) -> ValueBounds:
 
 
 def bound_with(
-    core: Core, dataset: Dataset, chosen: Mapping[Place, ValueBounds], *, power: NormPower = NormPower.L2
+    core: Core,
+    dataset: Dataset,
+    chosen: Mapping[Place, ValueBounds],
+    *,
+    power: NormPower = NormPower.L2,
+    narrowed: bool = True,
 ) -> tuple[BoundedCore, Mapping[Place, ValueBounds]]:
-    """The core bound with chosen bounds, and the bounds that it has.
+    """The core bound with chosen bounds, and the bounds that it has; `narrowed` by what its conditions say.
 
     Requires: `chosen` has the `unbounded_columns` of the core.
     Where a range cannot be proved with them (a product of two wide columns), the bounds of numbers are narrowed around
@@ -139,7 +145,8 @@ def bound_with(
     )
     for tried in (chosen, *reversed(list(narrower))):
         try:
-            return bound_core(with_bounds(core, tried), dataset, power=power), tried
+            made = with_bounds(core, tried)
+            return bound_core(narrowed_core(made, guessed=True) if narrowed else made, dataset, power=power), tried
         except Refused as error:
             refused = error
     raise refused

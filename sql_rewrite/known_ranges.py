@@ -25,6 +25,7 @@ from typing import Self
 
 from privacy.bounds import number_of_date, number_of_timestamp
 from privacy.policy import ColumnType
+from sql_rewrite.apart_facts import DIFFERENCES, apart_by, negated, pair_of, sign_of
 from sql_rewrite.expressions import (
     ANY,
     Call,
@@ -90,7 +91,18 @@ class Facts:
         """What is known of an expression's values that are not NULL."""
         if not self.ranges or (isinstance(expression, Call) and not self.composed):
             return ANY
+        if isinstance(expression, Call) and expression.operator in DIFFERENCES:
+            return self._apart(expression)
         return self.ranges.get(_form(expression), ANY)
+
+    def _apart(self, call: Call) -> Interval:
+        """What is known of a difference, in whichever order and by whichever function it is written."""
+        pair = pair_of(call)
+        found = self.ranges.get(pair.own, ANY)
+        if not pair.exact:
+            signed = sign_of(self.ranges.get(pair.apart, ANY))
+            found = _meet(found, signed) or found
+        return found if pair.sign > 0 else negated(found)
 
     def both(self, other: Facts) -> Facts:
         """What is known where both hold."""
@@ -240,6 +252,9 @@ class Reader:
             if not isinstance(other, Literal):
                 self.crossed |= Subjects.of((other,)).columns
             found = found.both(self._beside(one, sign, other))
+        if self._about.composed:
+            said = apart_by(first, symbol, second, certain=state in _CERTAIN)
+            found = found if said is None else found.both(Facts(dict((said,)), composed=True))
         return found
 
     def _beside(self, one: Expression, sign: str, other: Expression) -> Facts:
@@ -322,7 +337,11 @@ def _said(expression: Expression, interval: Interval) -> Facts:
             if whole is None:
                 return NOTHING
             interval = whole
-        found[_form(expression)] = interval
+        if isinstance(expression, Call) and expression.operator in DIFFERENCES:
+            pair = pair_of(expression)
+            found[pair.own] = interval if pair.sign > 0 else negated(interval)
+        else:
+            found[_form(expression)] = interval
         composed = composed or isinstance(expression, Call)
         step = _CONVERTED.get(expression.operator) if isinstance(expression, Call) else None
         if step is None:

@@ -40,8 +40,11 @@ _CLIPPED = (INTEGER, NUMBER, DATE, TIMESTAMP)
 _MOST = 10**15
 
 
-def narrowed_core(core: Core) -> Core:
-    """The core with narrower bounds of what its aggregates sum."""
+def narrowed_core(core: Core, *, guessed: bool = False) -> Core:
+    """The core with narrower bounds of what its aggregates sum.
+
+    Where bounds of columns are `guessed`, a condition that no value within them fulfils says nothing.
+    """
     given = conditions_of(core.sources, core.where)
     choice = core.choice
     every = core.aggregates if choice is None else (choice.score,)
@@ -50,8 +53,8 @@ def narrowed_core(core: Core) -> Core:
     if not given and not any(a.filter is not None for a in summed) and not any(isinstance(v, Call) for v in values):
         return core
     present = frozenset[ColumnRef]() if core.where is None else _present(core.where)
-    plain = Narrowing(values, given, present=present)
-    found = {id(aggregate): _narrowed(aggregate, plain, given, present) for aggregate in summed}
+    plain = Narrowing(values, given, present=present, guessed=guessed)
+    found = {id(aggregate): _narrowed(aggregate, plain, given, present, guessed=guessed) for aggregate in summed}
     if all(found[id(aggregate)] is aggregate for aggregate in summed):
         return core
     if choice is not None:
@@ -66,13 +69,18 @@ def conditions_of(sources: Iterable[Source], where: Expression | None) -> list[E
 
 
 def _narrowed(
-    aggregate: Aggregate, plain: Narrowing, given: Sequence[Expression], present: frozenset[ColumnRef]
+    aggregate: Aggregate,
+    plain: Narrowing,
+    given: Sequence[Expression],
+    present: frozenset[ColumnRef],
+    *,
+    guessed: bool,
 ) -> Aggregate:
     """The aggregate over rows that satisfy these conditions and its own filter."""
     narrowing = plain
     if aggregate.filter is not None:
         present |= _present(aggregate.filter)
-        narrowing = Narrowing(aggregate.values, [*given, aggregate.filter], present=present)
+        narrowing = Narrowing(aggregate.values, [*given, aggregate.filter], present=present, guessed=guessed)
     argument = None if aggregate.argument is None else narrowing.value(aggregate.argument)
     second = None if aggregate.second is None else narrowing.value(aggregate.second)
     if argument is aggregate.argument and second is aggregate.second:
@@ -113,8 +121,10 @@ class Narrowing:
         *,
         whole: bool = True,
         present: frozenset[ColumnRef] = frozenset(),
+        guessed: bool = False,
     ) -> None:
         self._whole = whole
+        self._guessed = guessed
         self._present = frozenset((column.relation, column.name) for column in present)
         about = Subjects.of(expressions)
         self._facts = facts_of(given, about, declared=True)
@@ -129,14 +139,16 @@ class Narrowing:
         if node.type not in _CLIPPED or isinstance(node, Literal) or facts.none:
             return node
         if isinstance(node, ColumnRef):
-            return _column(node, facts) if facts.ranges else node
+            return _column(node, facts, guessed=self._guessed) if facts.ranges else node
         if self._present and node.operator in ("coalesce", "case"):
             node = self._read(node)
             if not isinstance(node, Call):
                 return self._value(node, facts)
-        if node.operator == "clip" or not (facts.ranges or any(map(_chooses, walk(node)))):
+        if (node.operator == "clip" and not self._guessed) or not (facts.ranges or any(map(_chooses, walk(node)))):
             return node
         changed = self._below(node, facts)
+        if node.operator == "clip":
+            return changed
         return _held(changed, facts.of(node)) if self._whole and facts.composed else changed
 
     def _read(self, node: Call) -> Expression:
@@ -196,13 +208,15 @@ def _chooses(node: Expression) -> bool:
     return isinstance(node, Call) and node.operator == "case"
 
 
-def _column(column: ColumnRef, facts: Facts) -> ColumnRef:
+def _column(column: ColumnRef, facts: Facts, *, guessed: bool) -> ColumnRef:
     known = facts.of(column)
     if column.is_unit or column.identifies or (known.lower is None and known.upper is None):
         return column
     declared = column.declared
     if declared is not None and declared.lower is not None and declared.upper is not None:
         found = _moved(known, declared.lower, declared.upper)
+        if guessed and found.lower == found.upper:
+            return column  # bounds that no row of these is within say nothing of the rows
     else:
         met = _met(known, declared, column.interval)
         if met is None:

@@ -140,7 +140,7 @@ def _steps(core: Core, plan: Plan, places: tuple[Place, ...], power: NormPower) 
     nominal = {place: nominal_bounds(_type(plan, place)) for place in places}
     widest = {place: _widest(_type(plan, place)) for place in places}
     narrow = bound_core(with_bounds(core, nominal), plan.dataset, power=power)
-    wide, _ = bound_with(core, plan.dataset, widest, power=power)
+    wide, _ = bound_with(core, plan.dataset, widest, power=power, narrowed=False)
     return [*narrow.described.norms], [*wide.described.norms]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 
 from privacy.policy import ColumnType
 from sql_rewrite.date_scalars import DatePart, DatePartName
@@ -102,6 +103,14 @@ def _by_years(size: int, offset: int) -> Range:
     return interval
 
 
+def _iso_year_range(arguments: Sequence[Expression], intervals: Sequence[Interval]) -> Interval:
+    """The year, or a neighbour of it; the first and the last day of the calendar are in their own years."""
+    years = _year_range(arguments, intervals)
+    assert years.lower is not None
+    assert years.upper is not None
+    return ranges.between(max(years.lower - 1, Fraction(1)), min(years.upper + 1, Fraction(9999)))
+
+
 def _year_week_range(arguments: Sequence[Expression], intervals: Sequence[Interval]) -> Interval:
     """The ISO year is the year, or a neighbour of it."""
     years = _year_range(arguments, intervals)
@@ -166,6 +175,7 @@ OPERATORS: tuple[Operator, ...] = (
         lambda d: d.isocalendar()[0],
         names=("isoyear",),
         parts=("isoyear",),
+        interval=_iso_year_range,
     ),
     _part(
         "year_week",

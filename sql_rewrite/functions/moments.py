@@ -168,8 +168,14 @@ def moments_of(expression: Expression) -> tuple[datetime.date, datetime.date] | 
     return None
 
 
+_YEARS = ("year", "iso_year", "year_week", "decade", "century")
+"""Parts of a date that count years."""
+
+
 def has_calendar_range(call: Call) -> bool:
-    """Whether a difference of dates, or the seconds of one, has no narrower range than the calendar's 9,999 years."""
+    """Whether a difference of dates, a year or the seconds of a date have no narrower range than the calendar's."""
+    if call.operator in _YEARS:
+        return moments_of(call.arguments[0]) is None
     if call.operator == "subtract":
         kinds = {argument.type for argument in call.arguments}
         return kinds <= {ColumnType.DATE, ColumnType.TIMESTAMP} and any(
