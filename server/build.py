@@ -72,6 +72,20 @@ def open_profiles(settings: Settings, ledger: Ledger, registry: Registry) -> Ite
         )
 
 
+def _checks(private: PrivateEngine, shell: ShellEngine, ledger: Ledger, catalogue: ServedDatasets) -> tuple[Check, ...]:
+    """What says whether the server can answer. Anybody may ask.
+
+    None may take a worker or wait for one, which would reveal running times.
+    """
+    return (
+        Check("ledger", ledger.check_writable),
+        Check("engine", lambda: _ready(private.usable())),
+        Check("shell", lambda: _ready(shell.usable())),
+        Check("snapshots", catalogue.require_snapshots),
+        Check("datasets", catalogue.require_readable),
+    )
+
+
 def build_services(settings: Settings) -> Services:
     """Everything a server process needs, started. Undoes what it started when a later part fails.
 
@@ -130,14 +144,7 @@ def build_services(settings: Settings) -> Services:
             jobs=jobs,
             profiles=profiles,
             monitors=monitors,
-            checks=(
-                Check("ledger", ledger.check_writable),
-                # Anybody may ask: neither check may take a worker or wait for one, which would reveal running times.
-                Check("engine", lambda: _ready(private.usable())),
-                Check("shell", lambda: _ready(shell.usable())),
-                Check("snapshots", catalogue.require_snapshots),
-                Check("datasets", catalogue.require_readable),
-            ),
+            checks=_checks(private, shell, ledger, catalogue),
             sql_matrix=sql_matrix(),
             incidents=incidents,
             closing=closing,

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
-from types import ModuleType
+import pkgutil
 from typing import Any
 
 from fastapi import FastAPI
@@ -15,14 +16,11 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from server import wire
 from server.auth import access_of
-from server.wire import accounting, answers, collectors, monitor_answers, monitor_requests, requests
 from server.wire.requests import RequestModel
 
 __all__ = ["cached_document", "document_text", "openapi_document", "request_models"]
-
-_ANSWERS = (answers, accounting, monitor_answers)
-"""Modules whose models are all of answers."""
 
 
 def openapi_document(app: FastAPI) -> dict[str, Any]:
@@ -30,12 +28,9 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
     document = get_openapi(
         title=app.title, version=app.version, description=app.description, routes=app.routes, openapi_version="3.1.0"
     )
+    enforced = request_models()
     _, schemas = models_json_schema(
-        [
-            *((model, "validation") for model in request_models()),
-            *((model, "serialization") for module in _ANSWERS for model in _models_of(module)),
-            *((model, "serialization") for model in _models_of(collectors) if not issubclass(model, RequestModel)),
-        ],
+        [(model, "validation" if model in enforced else "serialization") for model in _models()],
         ref_template="#/components/schemas/{model}",
     )
     components = document.setdefault("components", {})
@@ -76,13 +71,15 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
 
 def request_models() -> list[type[BaseModel]]:
     """The models of request bodies."""
-    of_collectors = (one for one in _models_of(collectors) if issubclass(one, RequestModel))
-    return [*_models_of(requests), *_models_of(monitor_requests), *of_collectors]
+    return [model for model in _models() if issubclass(model, RequestModel)]
 
 
-def _models_of(module: ModuleType) -> list[type[BaseModel]]:
-    """The models that a module offers."""
-    offered = [getattr(module, name) for name in module.__all__]
+def _models() -> list[type[BaseModel]]:
+    """The models that the modules of server/wire offer."""
+    modules = [
+        importlib.import_module(f"{wire.__name__}.{found.name}") for found in pkgutil.iter_modules(wire.__path__)
+    ]
+    offered = [getattr(module, name) for module in modules for name in module.__all__]
     return [one for one in offered if isinstance(one, type) and issubclass(one, BaseModel)]
 
 

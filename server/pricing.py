@@ -24,8 +24,7 @@ do, and where the server chooses the price (a half width, or nothing wished) it 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -34,9 +33,8 @@ from accountant.account import Account
 from mechanisms.calibrate import Calibration, calibrate_for_half_width
 from mechanisms.families import FAMILIES, NoiseFamily, Price
 from privacy.loss import Loss
-from privacy.numbers import ATTO, PICO
+from privacy.numbers import ATTO
 from privacy.policy import Dataset
-from privacy.refusal import Refused
 from privacy.statistic import CoreStatistics
 from server.calibrations import Calibrations
 from server.floor import Floor
@@ -44,25 +42,20 @@ from server.price_refusals import (
     above_policy,
     delta_above_policy,
     floor_above_policy,
-    spend_below_floor,
     too_exact,
     unreachable,
     width_not_known,
 )
-from server.spends import affordable_amount
+from server.spends import affordable_amount, cost_on
 
 __all__ = [
     "Priced",
     "Wish",
     "candidates",
     "choose",
-    "cost_on",
     "delta_that_fits",
-    "least_spend",
     "own_deltas",
     "price",
-    "refusal_of",
-    "spend_for",
 ]
 
 
@@ -139,27 +132,6 @@ class Priced:
     def delta(self) -> Fraction:
         """Delta of partition selection, charged beside epsilon."""
         return self.loss.delta
-
-
-def cost_on(account: Account, loss: Loss) -> Fraction:
-    """What the ledger would say that a loss costs on this account, also of a loss that no longer fits.
-
-    The remainder cannot fall below zero, so of a loss that does not fit the difference of remainders would show what
-    is left as its price. Such a loss has the price that it has on an account of this limit that spent nothing.
-    """
-    if account.admits(loss):
-        return account.cost(loss)
-    unspent = Account.opened(
-        id=account.id,
-        dataset=account.dataset,
-        parent=account.parent,
-        principal=account.principal,
-        name=account.name,
-        limit=account.limit,
-        filter=account.filter,
-        created=account.created,
-    )
-    return max(account.cost(loss), unspent.cost(loss))
 
 
 def price(
@@ -276,58 +248,6 @@ def delta_that_fits(path: Sequence[Account], loss: Loss) -> Fraction | None:
     """
     caps = [path[0].remaining_delta(), *(account.branches.delta * ATTO for account in path[1:])]
     return None if loss.delta <= min(caps) else min(caps)
-
-
-def least_spend(
-    cores: Sequence[CoreStatistics],
-    family: NoiseFamily,
-    delta: Fraction,
-    *,
-    path: Sequence[Account],
-    dataset: Dataset,
-    known: Calibrations,
-) -> Fraction:
-    """The least spend of a fresh run of this family, in nominal epsilon of the paying account.
-
-    Rounded up to four digits, so that what is named here is accepted. Errors: ValueError when there is none.
-    """
-    return spend_for(cores, Floor.of(dataset, path[-1]).least(cores, family, delta, known), path=path, known=known)
-
-
-def spend_for(
-    cores: Sequence[CoreStatistics], price: Price, *, path: Sequence[Account], known: Calibrations
-) -> Fraction:
-    """The least spend that buys this price, in nominal epsilon of the paying account, rounded up to four digits.
-
-    Errors: ValueError as `calibrate`.
-    """
-    least, currency = price.amount, FAMILIES[price.family].currency
-    cost = cost_on(path[0], known.get(cores, price).loss)
-    nominal = _rounded(max(currency.nominal_epsilon(least, path[0]), cost))
-    return _raised(nominal, lambda epsilon: currency.nominal_amount(epsilon, path[0]) >= least)
-
-
-def _least_own(
-    cores: Sequence[CoreStatistics],
-    family: NoiseFamily,
-    delta: Fraction,
-    *,
-    path: Sequence[Account],
-    dataset: Dataset,
-    known: Calibrations,
-) -> Fraction:
-    """As `least_spend`, in the epsilon of the answer itself."""
-    least = Floor.of(dataset, path[-1]).least(cores, family, delta, known).amount
-    currency, room = FAMILIES[family].currency, path[0].limit.delta - delta
-    own = _rounded(currency.own_epsilon(least, delta=room))
-    return _raised(own, lambda epsilon: currency.own_amount(epsilon, delta=room) >= least)
-
-
-def _raised(epsilon: Fraction, buys: Callable[[Fraction], bool]) -> Fraction:
-    """Rounding within the account and within the curve is finer than the digits shown, but it is there."""
-    while not buys(epsilon):
-        epsilon = _rounded(epsilon * Fraction(10_001, 10_000))
-    return epsilon
 
 
 def own_deltas(account: Account, dataset: Dataset) -> dict[str, Fraction]:
@@ -449,13 +369,6 @@ def _affordable(
     )
 
 
-def _rounded(amount: Fraction) -> Fraction:
-    """The amount rounded up to four significant digits, and to whole picos."""
-    units = max(math.ceil(amount / PICO), 1)
-    step = 10 ** max(len(str(units)) - 4, 0)
-    return Fraction(-(-units // step) * step) * PICO
-
-
 def _delta(cores: Sequence[CoreStatistics], wish: Wish, dataset: Dataset) -> Fraction:
     """The delta of selecting groups, zero where all of them are public. Errors: Refused above the policy's."""
     most = dataset.limits.delta_per_query
@@ -464,29 +377,3 @@ def _delta(cores: Sequence[CoreStatistics], wish: Wish, dataset: Dataset) -> Fra
     if all(core.keys.selection is None for core in cores):
         return Fraction(0)
     return most if wish.delta is None else wish.delta
-
-
-def refusal_of(
-    priced: Priced,
-    cores: Sequence[CoreStatistics],
-    wish: Wish,
-    *,
-    path: Sequence[Account],
-    dataset: Dataset,
-    known: Calibrations,
-) -> Refused | None:
-    """Why no fresh run is made at this price, with what would be accepted; None when one is, or the ledger decides."""
-    if priced.above_policy:
-        if wish.half_width is not None:
-            return too_exact(priced.cost, wish.most(dataset))
-        return above_policy(path[0], dataset, own=True) if wish.named else floor_above_policy(priced.cost, dataset)
-    if not priced.below_floor:
-        return None
-    family, delta, own = priced.family, priced.price.delta, None
-    try:
-        nominal = least_spend(cores, family, delta, path=path, dataset=dataset, known=known)
-        if wish.own_epsilon is not None:
-            own = _least_own(cores, family, delta, path=path, dataset=dataset, known=known)
-    except ValueError as error:
-        return unreachable([str(error)])
-    return spend_below_floor(nominal, own, most=min(dataset.limits.epsilon_max, path[0].limit.epsilon))

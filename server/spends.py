@@ -22,7 +22,7 @@ from accountant.filter import Sums
 from mechanisms.amounts import amount_at, index_up
 from privacy.loss import ZERO_LOSS, Loss
 
-__all__ = ["affordable_amount"]
+__all__ = ["affordable_amount", "cost_on"]
 
 _GUESSES = 16
 """Steps of the search that follow curves; later ones halve."""
@@ -138,3 +138,24 @@ class _Curves:
             others = [other for _, other in points if other != charge]
             total += at * math.prod((room - other) / (charge - other) for other in others)
         return total
+
+
+def cost_on(account: Account, loss: Loss) -> Fraction:
+    """What the ledger would say that a loss costs on this account, also of a loss that no longer fits.
+
+    The remainder cannot fall below zero, so of a loss that does not fit the difference of remainders would show what
+    is left as its price. Such a loss has the price that it has on an account of this limit that spent nothing.
+    """
+    if account.admits(loss):
+        return account.cost(loss)
+    unspent = Account.opened(
+        id=account.id,
+        dataset=account.dataset,
+        parent=account.parent,
+        principal=account.principal,
+        name=account.name,
+        limit=account.limit,
+        filter=account.filter,
+        created=account.created,
+    )
+    return max(account.cost(loss), unspent.cost(loss))

@@ -30,6 +30,7 @@ from sql_rewrite.apart_levels import ApartLevels, apart_levels
 from sql_rewrite.histogram_text import TEXT, quoted, shown_end
 from sql_rewrite.levels import LEVELS
 from sql_rewrite.refuse import refuse
+from sql_rewrite.select_list import grouped_by, meant_by
 from sql_rewrite.syntax import placed_like, populated, rebuilt, select_place
 from sql_rewrite.text import Text
 
@@ -146,19 +147,16 @@ class _Block:
         if group is None:
             return []
         values = [one.unalias() for one in self._node.expressions]
-        keys = [value for value in values if not aggregate_calls([value])] if group.args.get("all") else []
-        return [*keys, *map(self._key, group.expressions)]
+        found = grouped_by(group, values, self._named, lambda item: item)
+        return [item if meant is None else meant for item, meant in found]
 
     def _key(self, item: exp.Expr) -> exp.Expr:
         """The key that an item of GROUP BY stands for: a place or a name of the select list, or the item itself."""
-        values, aliases, place = self._node.expressions, self._aliases(), select_place(item)
-        if place is not None and 0 <= place < len(values):
-            found = values[place].unalias()
-            assert isinstance(found, exp.Expr)
-            return found
-        if isinstance(item, exp.Column) and not item.table and item.name.lower() in aliases:
-            return aliases[item.name.lower()]
-        return item.unnest()
+        values = [one.unalias() for one in self._node.expressions]
+        return meant_by(item, values, self._named, lambda other: other.unnest()) or item.unnest()
+
+    def _named(self, name: str) -> exp.Expr | None:
+        return self._aliases().get(name.lower())
 
     def _aliases(self) -> dict[str, exp.Expr]:
         """What names of the select list stand for; one that is made of a column of that name hides it nowhere."""

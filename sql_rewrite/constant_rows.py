@@ -35,9 +35,9 @@ from sql_rewrite.expressions import Call, ColumnRef, Expression, Interval, Liter
 from sql_rewrite.functions import TypeRefused
 from sql_rewrite.functions.harmony import as_literal, harmonise
 from sql_rewrite.plan import GROUPS, Constants, Source
+from sql_rewrite.references import reference
 from sql_rewrite.refuse import refuse
 from sql_rewrite.rows import Rows
-from sql_rewrite.sources import reference
 from sql_rewrite.syntax import consume, populated
 from sql_rewrite.text import Text
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from privacy.policy import LENGTH_MAX_DEFAULT, ColumnType
 from privacy.wording import shortened
@@ -31,11 +31,10 @@ from sql_rewrite.contribution import Contribution, NormedContribution
 from sql_rewrite.cost_below import Below, work_below
 from sql_rewrite.dialects.costs import EngineCosts
 from sql_rewrite.dialects.duckdb_costs import DUCKDB_COSTS
-from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, describe, needs_wide
-from sql_rewrite.functions import REGISTRY
+from sql_rewrite.expression_cost import ExpressionMeter, Took
+from sql_rewrite.expressions import Call, Expression, describe
 from sql_rewrite.lower_normed import Shape, shape_of, shares_tables
 from sql_rewrite.refuse import refuse
-from sql_rewrite.stage_values import is_released
 from sql_rewrite.statistics.registry import sums_of
 from sql_rewrite.unit_facts import paired_rows, pieces, rows_tried, times_tried
 
@@ -45,7 +44,6 @@ __all__ = [
     "SAFETY",
     "UNIT_NANOSECONDS_MAX",
     "Work",
-    "characters",
     "check_work",
     "parts_of",
     "passes_of",
@@ -83,105 +81,6 @@ class Work:
     """The table that all of it follows from."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Sum:
-    row: float = 0.0
-    vector: float = 0.0
-    operators: int = 0
-
-    def plus(self, other: _Sum, times: int = 1) -> _Sum:
-        return _Sum(
-            self.row + times * other.row,
-            self.vector + times * other.vector,
-            self.operators + times * other.operators,
-        )
-
-
-class _Meter:
-    """Adds up expressions. Shared parts are looked at once."""
-
-    def __init__(self, costs: EngineCosts, *, typical: int | None = None) -> None:
-        self._costs = costs
-        self._known: dict[int, _Sum] = {}
-        self._lengths: dict[int, int] = {}
-        self._typical = typical
-
-    def lowered(self, expression: Expression) -> _Sum:
-        """The expression as it is lowered: with its guard, for which it is written twice."""
-        own = self.bare(expression)
-        if isinstance(expression, Call) and not expression.finite:
-            return _Sum(self._costs.guard.row, self._costs.guard.vector, 2).plus(own, 2)
-        return own
-
-    def bare(self, expression: Expression) -> _Sum:
-        """The expression without a guard of its own."""
-        if not isinstance(expression, Call):
-            return _Sum(operators=1)
-        known = self._known.get(id(expression))
-        if known is None:
-            known = self._known[id(expression)] = self._call(expression)
-        return known
-
-    def _call(self, call: Call) -> _Sum:
-        entry = REGISTRY[call.operator]
-        total = self.own(call)
-        for index, argument in enumerate(call.arguments):
-            copies = self._costs.copies_of(call.operator, call.arguments, index)
-            total = total.plus(self.bare(argument) if entry.loose else self.lowered(argument), copies)
-        return total
-
-    def own(self, call: Call) -> _Sum:
-        """One operator, once."""
-        entry = REGISTRY[call.operator]
-        cost = self._costs.cost_of(call.operator, entry.cost)
-        times = max(1, len(call.arguments) - 1) if entry.chained else 1
-        if call.operator == "case":
-            times = len(call.arguments) // 2
-        wide = needs_wide(call) or any(needs_wide(argument) for argument in call.arguments)
-        row = (max(cost.row, cost.wide) if wide else cost.row) * times
-        read = [a for a in call.arguments if a.type is ColumnType.TEXT and not isinstance(a, Literal)]
-        if read and (cost.character or cost.pattern):
-            needles = [a.value for a in call.arguments if isinstance(a, Literal) and isinstance(a.value, str)]
-            longest = max((len(needle) for needle in needles), default=0)
-            # A pattern without _ is searched piece by piece; one with it is tried at every character.
-            plain = call.operator.endswith("like") and not any("_" in needle for needle in needles)
-            rate = cost.character + (min(cost.pattern, self._costs.piece) if plain else cost.pattern) * longest
-            compared = times if call.operator in ("in", "gather") else 1
-            lengths = [self.characters(argument) for argument in read]
-            if call.operator == "=" and any(isinstance(a, ColumnRef) and is_released(a) for a in read):
-                lengths = [min(lengths)]  # texts of different lengths are not equal, whatever they hold
-            row += sum(lengths) * rate * compared
-        operators = times
-        if call.operator.startswith("cast_") and read and call.type is not ColumnType.TEXT:
-            operators = self._costs.plan_reading
-        return _Sum(row, cost.vector * times, operators)
-
-    def characters(self, expression: Expression) -> int:
-        """The most characters that a text of the expression may have."""
-        known = self._lengths.get(id(expression))
-        if known is None:
-            known = self._lengths[id(expression)] = self._characters(expression)
-        return known
-
-    def _characters(self, expression: Expression) -> int:
-        if isinstance(expression, Literal):
-            return len(expression.value) if isinstance(expression.value, str) else 0
-        if isinstance(expression, ColumnRef):
-            if expression.domain is not None and expression.other is None:
-                return max((len(value) for value in expression.domain if isinstance(value, str)), default=0)
-            longest = LENGTH_MAX_DEFAULT if expression.length_max is None else expression.length_max
-            return longest if self._typical is None else min(longest, self._typical)
-        made = REGISTRY[expression.operator].characters
-        assert made is not None, f"{expression.operator} gives text of any length"
-        arguments = expression.arguments
-        return made(arguments, [self.characters(a) if a.type is ColumnType.TEXT else 0 for a in arguments])
-
-
-def characters(expression: Expression) -> int:
-    """The most characters that a text of the expression may have."""
-    return _Meter(DUCKDB_COSTS).characters(expression)
-
-
 USUAL_SHARE = 1 / 3
 """The share of its worst case that a row usually costs: simple queries took about a quarter when this was measured."""
 
@@ -204,82 +103,97 @@ def work_of(
     Those of the cores named in `apart` share no tables with the sums, whose value bounds are chosen in between.
     A function of the plan and of declarations.
     """
-    unit = rows = 0.0
-    operators = 0
-    costliest: tuple[float, Call] | None = None
     cores = list(cores)
     statements = [(bounded, passes_of(bounded)) for bounded in cores]
     # Of rows that both statements share the sums have counted the one pass.
     summed = {id(bounded) for bounded in cores if bounded.described.name not in apart}
     histograms = [(bounded, 0 if id(bounded) in summed and shares_tables(bounded) else 1) for bounded in first]
-    for bounded in [one for one, _ in histograms if shape_of(one) is Shape.STORED]:
-        found = _stored_histogram(bounded, costs)
-        unit += found.row * bounded.core.sources[0].table.rows_stored + costs.scattered + found.vector
-        rows += found.row * (bounded.core.sources[0].table.rows_expected or ROWS_ASSUMED) * USUAL_SHARE
-        operators += found.operators
+    stored = [bounded for bounded, _ in histograms if shape_of(bounded) is Shape.STORED]
     statements += [(bounded, passes) for bounded, passes in histograms if shape_of(bounded) is not Shape.STORED]
-    for bounded, passes in statements:
-        root = bounded.core.sources[0].table
-        stored = rows_tried(bounded.core.sources)
-        worst, usual = _core(bounded, costs, passes), _core(bounded, costs, passes, typical=TYPICAL_CHARACTERS)
-        vectors = pieces(bounded.core.sources) + -(-(stored - 1) // costs.vector_rows)
-        cells = min(bounded.described.keys.groups_per_unit, stored)
-        groups = 0 if bounded.described.keys.domain is not None else cells
-        sums = _sums(bounded)
-        unit += stored * worst.row + vectors * worst.vector + groups * (costs.group + sums * costs.group / 10)
-        if not bounded.one_row and passes:
-            unit += cells * _held_nanoseconds(bounded, costs)
-        if not bounded.one_row:
-            # Values of the unit do not lie together once they are grouped.
-            unit += stored * costs.clipped * sum(1 for b in bounded.statistics if b.distinct is not None)
-        normed = isinstance(bounded.contribution, NormedContribution)
-        shape = shape_of(bounded) if normed else None
-        if normed and shape is not Shape.STORED:
-            # Totals of the unit over its cells, its factors, and these beside its cells: for each statement.
-            unit += cells * (costs.choice + 2 * costs.join) + len(bounded.norms) * costs.scattered
-        # Rows of joined tables are hashed whether or not a row finds them.
-        reads = passes * scans_of(bounded)
-        paired = paired_rows(bounded.core.sources)
-        unit += reads * paired * (costs.scan + costs.join + costs.unit)
-        below = _below(bounded, costs)
-        unit += reads * below.unit
-        rows += reads * below.row * USUAL_SHARE
-        operators += reads * below.operators
-        joined = (source.table for source in bounded.core.sources[1:])
-        unit += sum(table.rows_stored for table in joined if table.protected) * costs.join * max(1, reads)
-        of_cell = _cell_nanoseconds(bounded, costs) if passes and shape is Shape.CELLS else 0.0
-        expected = (root.rows_expected or ROWS_ASSUMED) * times_tried(bounded.core.sources)
-        rows += expected * (usual.row + of_cell) * USUAL_SHARE
-        operators += worst.operators
-        meter = _Meter(costs)
-        for call in _calls(bounded):
-            own = meter.own(call)
-            took = stored * own.row + vectors * own.vector
-            if costliest is None or took > costliest[0]:
-                costliest = (took, call)
+    parts = [_histogram_work(bounded, costs) for bounded in stored]
+    parts += [_statement_work(bounded, costs, passes) for bounded, passes in statements]
+    operators = sum(part.operators for part in parts)
+    # The first of those that cost most.
+    costliest = max(
+        (_costliest(bounded, costs) for bounded, _ in statements), key=lambda one: one[0], default=(0, None)
+    )
     return Work(
-        unit_nanoseconds=unit * SAFETY,
-        row_nanoseconds=rows,
+        unit_nanoseconds=sum(part.unit for part in parts) * SAFETY,
+        row_nanoseconds=sum(part.rows for part in parts),
         operators=operators,
         plan_nanoseconds=operators * costs.plan + len(first) * costs.statement,
-        costliest=None if costliest is None else shortened(describe(costliest[1])),
+        costliest=None if costliest[1] is None else shortened(describe(costliest[1])),
         costs=costs,
     )
 
 
-def _stored_histogram(bounded: BoundedCore, costs: EngineCosts) -> _Sum:
-    """A histogram of kept norms for one row: each is looked at, and one of each unit has its bins computed."""
-    norms = len(bounded.norms)
-    return _Sum(costs.factor * (1 + norms), costs.core_vector + costs.factor * norms, costs.plan_core + 4 * norms)
+class _Statement(NamedTuple):
+    """What a statement takes: nanoseconds of one unit's rows and of all rows, and operators that are planned."""
+
+    unit: float
+    rows: float
+    operators: int
+
+
+def _histogram_work(bounded: BoundedCore, costs: EngineCosts) -> _Statement:
+    """A histogram of kept norms: each of them is looked at, and one of each unit has its bins computed."""
+    norms, table = len(bounded.norms), bounded.core.sources[0].table
+    row, vector = costs.factor * (1 + norms), costs.core_vector + costs.factor * norms
+    rows = row * (table.rows_expected or ROWS_ASSUMED) * USUAL_SHARE
+    return _Statement(row * table.rows_stored + costs.scattered + vector, rows, costs.plan_core + 4 * norms)
+
+
+def _statement_work(bounded: BoundedCore, costs: EngineCosts, passes: int) -> _Statement:
+    """One statement that reads the rows so often: for one unit in the worst case, for all rows as usual."""
+    root = bounded.core.sources[0].table
+    stored = rows_tried(bounded.core.sources)
+    worst, usual = _core(bounded, costs, passes), _core(bounded, costs, passes, typical=TYPICAL_CHARACTERS)
+    cells = min(bounded.described.keys.groups_per_unit, stored)
+    groups = 0 if bounded.described.keys.domain is not None else cells
+    unit = stored * worst.row + _vectors(bounded, costs) * worst.vector
+    unit += groups * (costs.group + _sums(bounded) * costs.group / 10)
+    if not bounded.one_row and passes:
+        unit += cells * _held_nanoseconds(bounded, costs)
+    if not bounded.one_row:
+        # Values of the unit do not lie together once they are grouped.
+        unit += stored * costs.clipped * sum(1 for b in bounded.statistics if b.distinct is not None)
+    normed = isinstance(bounded.contribution, NormedContribution)
+    shape = shape_of(bounded) if normed else None
+    if normed and shape is not Shape.STORED:
+        # Totals of the unit over its cells, its factors, and these beside its cells: for each statement.
+        unit += cells * (costs.choice + 2 * costs.join) + len(bounded.norms) * costs.scattered
+    # Rows of joined tables are hashed whether or not a row finds them.
+    reads = passes * scans_of(bounded)
+    below = _below(bounded, costs)
+    unit += reads * (paired_rows(bounded.core.sources) * (costs.scan + costs.join + costs.unit) + below.unit)
+    joined = (source.table for source in bounded.core.sources[1:])
+    unit += sum(table.rows_stored for table in joined if table.protected) * costs.join * max(1, reads)
+    of_cell = _cell_nanoseconds(bounded, costs) if passes and shape is Shape.CELLS else 0.0
+    expected = (root.rows_expected or ROWS_ASSUMED) * times_tried(bounded.core.sources)
+    rows = (reads * below.row + expected * (usual.row + of_cell)) * USUAL_SHARE
+    return _Statement(unit, rows, worst.operators + reads * below.operators)
+
+
+def _vectors(bounded: BoundedCore, costs: EngineCosts) -> int:
+    """In how many vectors the rows of one unit are."""
+    return pieces(bounded.core.sources) + -(-(rows_tried(bounded.core.sources) - 1) // costs.vector_rows)
+
+
+def _costliest(bounded: BoundedCore, costs: EngineCosts) -> tuple[float, Call | None]:
+    """The operator on which the rows of one unit cost most, and how much that is."""
+    stored, vectors, meter = rows_tried(bounded.core.sources), _vectors(bounded, costs), ExpressionMeter(costs)
+    taken = ((call, meter.own(call)) for call in _calls(bounded))
+    found = ((stored * own.row + vectors * own.vector, call) for call, own in taken)
+    return max(found, key=lambda one: one[0], default=(-1.0, None))
 
 
 def _below(bounded: BoundedCore, costs: EngineCosts) -> Below:
     """What is computed within each unit before the core's rows are there."""
     if all(source.stored and source.only is None for source in bounded.core.sources):
         return Below()
-    worst, usual = _Meter(costs), _Meter(costs, typical=TYPICAL_CHARACTERS)
+    worst, usual = ExpressionMeter(costs), ExpressionMeter(costs, typical=TYPICAL_CHARACTERS)
 
-    def lowered(meter: _Meter, part: Expression) -> tuple[float, float, int]:
+    def lowered(meter: ExpressionMeter, part: Expression) -> tuple[float, float, int]:
         found, text = meter.lowered(part), 0.0
         if part.type is ColumnType.TEXT:
             text = min(meter.characters(part), LENGTH_MAX_DEFAULT) * (costs.key_character + costs.salt_character)
@@ -358,10 +272,10 @@ def _calls(bounded: BoundedCore) -> Iterable[Call]:
             stack.extend(node.arguments)
 
 
-def _core(bounded: BoundedCore, costs: EngineCosts, passes: int, *, typical: int | None = None) -> _Sum:
+def _core(bounded: BoundedCore, costs: EngineCosts, passes: int, *, typical: int | None = None) -> Took:
     """One core for one row that is read so often: its expressions, and the joins, sums and groups around them."""
-    meter = _Meter(costs, typical=typical)
-    total = _Sum()
+    meter = ExpressionMeter(costs, typical=typical)
+    total = Took()
     for expression, copies in parts_of(bounded):
         total = total.plus(meter.lowered(expression), copies)
     sums = _sums(bounded)
@@ -412,13 +326,13 @@ def _core(bounded: BoundedCore, costs: EngineCosts, passes: int, *, typical: int
         if b.statistic.tree is not None and not bounded.one_row:
             # Joined to its weight, and grouped by its place beside the keys.
             row += costs.join + costs.key * (1 + len(keys)) + costs.sum
-    once = total.plus(_Sum(row, vectors, operators))
+    once = total.plus(Took(row, vectors, operators))
     if not passes:
-        return _Sum(operators=costs.plan_core + 2 * len(bounded.norms))
-    return _Sum().plus(once, passes)
+        return Took(operators=costs.plan_core + 2 * len(bounded.norms))
+    return Took().plus(once, passes)
 
 
-def _value_row(value: Expression, bounded: BoundedCore, meter: _Meter, costs: EngineCosts) -> float:
+def _value_row(value: Expression, bounded: BoundedCore, meter: ExpressionMeter, costs: EngineCosts) -> float:
     """What a row's value adds to its scan: grouped by, with those of its unit and with all, salted, ranked twice."""
     keys = len(bounded.core.keys)
     text = value.type is ColumnType.TEXT

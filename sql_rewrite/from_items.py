@@ -25,13 +25,13 @@ from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.lifting import Items, Lifting, Tables
 from sql_rewrite.plan import Source
 from sql_rewrite.public import is_constant_relation
+from sql_rewrite.references import reference
 from sql_rewrite.refuse import refuse
 from sql_rewrite.released import Form, Released, check_name, column, hidden_columns, quoted
 from sql_rewrite.rows import Rows
 from sql_rewrite.rows_block import listed, named_rows, too_many_names
 from sql_rewrite.scope import Names, Scope
 from sql_rewrite.shell_form import NodeWriter
-from sql_rewrite.sources import reference
 from sql_rewrite.syntax import consume
 from sql_rewrite.text import Text
 from sql_rewrite.unit_facts import names_unit

@@ -8,7 +8,6 @@ from sqlglot import exp
 
 from privacy.policy import ColumnType, Dataset
 from privacy.refusal import Finding, Refused
-from sql_rewrite.aggregate_calls import aggregate_calls
 from sql_rewrite.evaluate import map_domain
 from sql_rewrite.expressions import Call, ColumnRef, Expression, describe, number_text
 from sql_rewrite.fraction_keys import whole_part
@@ -22,7 +21,7 @@ from sql_rewrite.refuse import refuse
 from sql_rewrite.select_list import SelectList
 from sql_rewrite.sources import SourceNames
 from sql_rewrite.spelling import named
-from sql_rewrite.syntax import populated, select_place, unbracketed
+from sql_rewrite.syntax import populated
 from sql_rewrite.text import Text
 
 __all__ = ["FROM_EQUALITY", "GroupKey", "GroupKeyReader"]
@@ -76,11 +75,16 @@ class GroupKeyReader:
                 "ask each level in its own query",
                 position=self._text.position(group),
             )
-        nodes: list[exp.Expr] = []
-        if group.args.get("all"):
-            nodes += [value for value in self._select.values if not aggregate_calls([value])]
-        nodes += [self._group_item(part) for item in group.expressions for part in unbracketed(item)]
-        return [self._key(node) for node in nodes]
+        found = list(self._select.grouped_by(group))
+        for item, node in found:
+            if node is None:
+                raise refuse(
+                    "unknown_column",
+                    "a position in GROUP BY is refused",
+                    f"The select list has {len(self._select.values)} columns.",
+                    position=self._text.position(item),
+                )
+        return [self._key(node) for _, node in found if node is not None]
 
     def most_frequent(self, call: exp.Expr, operand: exp.Expr) -> GroupKey:
         """What MODE chooses among, as a key that the call stands for. Errors: Refused.
@@ -117,23 +121,6 @@ class GroupKeyReader:
                 "group by a condition on the column: CASE WHEN ... THEN ... END",
                 position=self._text.position(node),
             ) from None
-
-    def _group_item(self, item: exp.Expr) -> exp.Expr:
-        place = select_place(item)
-        if place is not None:
-            if not 0 <= place < len(self._select.values):
-                raise refuse(
-                    "unknown_column",
-                    "a position in GROUP BY is refused",
-                    f"The select list has {len(self._select.values)} columns.",
-                    position=self._text.position(item),
-                )
-            return self._select.values[place]
-        if isinstance(item, exp.Column) and not item.table and not self._names.knows(item.name):
-            alias = self._select.alias(item.name)
-            if alias is not None:
-                return alias
-        return self._names.qualified(item)
 
     def _check_key(self, node: exp.Expr, key: Expression, counted_as: Expression) -> None:
         column = identifying_column(key)

@@ -15,9 +15,10 @@ from sql_rewrite.join_advice import declared
 from sql_rewrite.join_constants import of_constants
 from sql_rewrite.join_links import Place
 from sql_rewrite.plan import Join, Source
+from sql_rewrite.references import reference
 from sql_rewrite.refuse import refuse
 from sql_rewrite.rows import Rows
-from sql_rewrite.sources import Entry, View, both, reference, tables_of
+from sql_rewrite.sources import Entry, View, both, tables_of
 from sql_rewrite.unit_facts import rows_of_unit
 
 __all__ = ["ordered"]

@@ -42,9 +42,10 @@ from sql_rewrite.join_links import (
 from sql_rewrite.join_order import ordered
 from sql_rewrite.plan import Join, Source
 from sql_rewrite.public_joins import as_constants
+from sql_rewrite.references import reference
 from sql_rewrite.refuse import refuse
 from sql_rewrite.rows import Rows
-from sql_rewrite.sources import SOURCES_MAX, Entry, SourceNames, View, reference, tables_of
+from sql_rewrite.sources import SOURCES_MAX, Entry, SourceNames, View, tables_of
 from sql_rewrite.stage_joins import beside, join_released, keeps_left_out
 from sql_rewrite.stage_tables import StageTable
 from sql_rewrite.text import Text

@@ -36,9 +36,10 @@ from sql_rewrite.join_links import conjunction, conjuncts
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.plan import Join, Source, UnitGroups
 from sql_rewrite.public_membership import PublicMembership, leaves_out
+from sql_rewrite.references import reference
 from sql_rewrite.refuse import refuse
 from sql_rewrite.rows import Rows
-from sql_rewrite.sources import SourceNames, reference
+from sql_rewrite.sources import SourceNames
 from sql_rewrite.syntax import consume, populated
 from sql_rewrite.text import Text
 from sql_rewrite.unit_facts import leaves, names_unit

@@ -20,9 +20,10 @@ from collections.abc import Sequence
 from privacy.policy import ColumnType
 from privacy.statement import TEXT_ROW_BYTES_MAX
 from sql_rewrite.bounded import BoundedCore
-from sql_rewrite.cost import characters, parts_of, passes_of
+from sql_rewrite.cost import parts_of, passes_of
 from sql_rewrite.dialects.costs import EngineCosts
 from sql_rewrite.dialects.duckdb_costs import DUCKDB_COSTS
+from sql_rewrite.expression_cost import characters
 from sql_rewrite.expressions import Call, Expression
 from sql_rewrite.functions import REGISTRY
 from sql_rewrite.plan import Source, computed_parts

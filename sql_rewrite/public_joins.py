@@ -33,8 +33,9 @@ from sql_rewrite.constant_rows import ROWS_MAX, facts_of, most_met
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Value
 from sql_rewrite.functions import build
 from sql_rewrite.plan import Constants, Join, Source
+from sql_rewrite.references import reference
 from sql_rewrite.rows import Rows
-from sql_rewrite.sources import Entry, SourceNames, View, reference
+from sql_rewrite.sources import Entry, SourceNames, View
 
 __all__ = ["KNOWN_CELLS_MAX", "as_constants", "compares", "partners", "shares"]
 

@@ -31,7 +31,7 @@ from sqlglot import exp
 from privacy.bounds import BOUND_MAX, AutomaticContribution, ContributionBound
 from privacy.policy import ROWS_STORED_MOST, Column, ColumnType, Dataset, Reference, Table
 from privacy.refusal import Refused
-from sql_rewrite.cost import characters
+from sql_rewrite.expression_cost import characters
 from sql_rewrite.expressions import ColumnRef, Expression, Literal, form_of, interval_of
 from sql_rewrite.full_joins import APART
 from sql_rewrite.functions import TypeRefused, build
@@ -40,9 +40,9 @@ from sql_rewrite.functions.ranges import hull
 from sql_rewrite.narrowed_values import Narrowing, conditions_of
 from sql_rewrite.plan import Source, UnitBranch, UnitFunction, UnitGroups, UnitUnion, UnitValue
 from sql_rewrite.plan_key import canonical_branch
+from sql_rewrite.references import reference
 from sql_rewrite.refuse import refuse, rows_chosen
 from sql_rewrite.rows import Rows
-from sql_rewrite.sources import reference
 from sql_rewrite.spelling import named
 from sql_rewrite.syntax import consume
 from sql_rewrite.text import Text

@@ -1,14 +1,51 @@
-"""The select list of a private block, with columns by their declared names, and the aliases that it gives."""
+"""The select list of a private block, with columns by their declared names, and what GROUP BY means by its parts."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+
 from sqlglot import exp
 
+from sql_rewrite.aggregate_calls import aggregate_calls
 from sql_rewrite.refuse import refuse
 from sql_rewrite.sources import SourceNames
+from sql_rewrite.syntax import select_place, unbracketed
 from sql_rewrite.text import Text
 
-__all__ = ["SelectList"]
+__all__ = ["SelectList", "grouped_by", "meant_by"]
+
+Grouped = Iterator[tuple[exp.Expr, exp.Expr | None]]
+"""What was written in GROUP BY, and the expression that it means; None for a place outside the select list."""
+
+
+def grouped_by(
+    group: exp.Expr,
+    values: Sequence[exp.Expr],
+    alias: Callable[[str], exp.Expr | None],
+    other: Callable[[exp.Expr], exp.Expr],
+) -> Grouped:
+    """The keys of a GROUP BY over a select list of these values, those of ALL first; no other part of it is read.
+
+    `alias` says what an unqualified name stands for, None where it is a column; `other` reads anything else.
+    """
+    if group.args.get("all"):
+        yield from ((value, value) for value in values if not aggregate_calls([value]))
+    for item in (part for whole in group.expressions for part in unbracketed(whole)):
+        yield item, meant_by(item, values, alias, other)
+
+
+def meant_by(
+    item: exp.Expr,
+    values: Sequence[exp.Expr],
+    alias: Callable[[str], exp.Expr | None],
+    other: Callable[[exp.Expr], exp.Expr],
+) -> exp.Expr | None:
+    """What one key means, as `grouped_by` says; None for a place outside the select list."""
+    place = select_place(item)
+    if place is not None:
+        return values[place] if 0 <= place < len(values) else None
+    named = alias(item.name) if isinstance(item, exp.Column) and not item.table else None
+    return other(item) if named is None else named
 
 
 class SelectList:
@@ -16,6 +53,7 @@ class SelectList:
 
     def __init__(self, node: exp.Select, names: SourceNames, text: Text) -> None:
         self._text = text
+        self._names = names
         self.written: list[exp.Expr] = node.expressions
         self.projections = [names.qualified(projection) for projection in self.written]
         self.values = [projection.unalias() for projection in self.projections]
@@ -45,3 +83,12 @@ class SelectList:
             )
         inner: exp.Expr | None = named[0].this if named else None
         return inner
+
+    def grouped_by(self, group: exp.Expr) -> Grouped:
+        """The keys of the block's GROUP BY; a column of its tables comes before an alias. Errors: Refused."""
+        return grouped_by(
+            group,
+            self.values,
+            lambda name: None if self._names.knows(name) else self.alias(name),
+            self._names.qualified,
+        )

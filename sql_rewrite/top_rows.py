@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from sql_rewrite.aggregate_calls import aggregate_calls
 from sql_rewrite.levels import LEVELS
+from sql_rewrite.select_list import grouped_by
 from sql_rewrite.syntax import populated, select_place
 
 __all__ = ["best_of_groups", "first_values", "may_be_top_rows"]
@@ -80,15 +81,9 @@ def first_values(node: exp.Select) -> exp.Select | None:
 
 def _keys(block: exp.Select, group: exp.Expr) -> list[exp.Expr] | None:
     """The keys that a block groups by, written out; None where a place names no column."""
-    if group.args.get("all"):
-        return [one.unalias() for one in block.expressions if not aggregate_calls([one])]
-    keys = []
-    for item in group.expressions:
-        place = select_place(item)
-        if place is not None and not 0 <= place < len(block.expressions):
-            return None
-        keys.append(item if place is None else block.expressions[place].unalias())
-    return keys
+    values = [one.unalias() for one in block.expressions]
+    found = [meant for _, meant in grouped_by(group, values, lambda _: None, lambda item: item)]
+    return None if None in found else [key for key in found if key is not None]
 
 
 def _sorted(

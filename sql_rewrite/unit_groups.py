@@ -23,19 +23,20 @@ from sqlglot import exp
 
 from privacy.policy import ROWS_STORED_MOST, Column, ColumnType, Dataset, Reference, Table
 from privacy.refusal import Finding, Refused
-from sql_rewrite.aggregate_calls import NESTED, AggregateReader, aggregate_calls
+from sql_rewrite.aggregate_calls import NESTED, AggregateReader
 from sql_rewrite.expressions import ColumnRef, Expression, Interval, describe, form_of
 from sql_rewrite.lift_expression import ExpressionLift, Member
 from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.narrowed_values import Narrowing, conditions_of
 from sql_rewrite.nested_block import NestedBlock
 from sql_rewrite.plan import Source, UnitGroups, UnitValue
+from sql_rewrite.references import reference
 from sql_rewrite.refuse import refuse
 from sql_rewrite.row_condition import RowCondition
 from sql_rewrite.rows import Rows
 from sql_rewrite.shell import output_name
-from sql_rewrite.sources import SourceNames, reference
-from sql_rewrite.syntax import consume, populated, rebuilt, select_place, unbracketed
+from sql_rewrite.sources import SourceNames
+from sql_rewrite.syntax import consume, populated, rebuilt
 from sql_rewrite.text import Text
 from sql_rewrite.unit_calls import UnitCalls, written
 from sql_rewrite.unit_facts import constant_per_unit, contribution_bound, leaves, names_unit, rows_bound, rows_of_unit
@@ -158,20 +159,7 @@ class UnitBlock(NestedBlock):
         group = self._node.args.get("group")
         if group is None:
             return list(self._select.values) if self._node.args.get("distinct") is not None else []
-        nodes: list[exp.Expr] = []
-        if group.args.get("all"):
-            nodes += [value for value in self._select.values if not aggregate_calls([value])]
-        return nodes + [self._key_node(part) for item in group.expressions for part in unbracketed(item)]
-
-    def _key_node(self, item: exp.Expr) -> exp.Expr:
-        place = select_place(item)
-        if place is not None and 0 <= place < len(self._select.values):
-            return self._select.values[place]
-        if isinstance(item, exp.Column) and not item.table and not self._names.knows(item.name):
-            alias = self._select.alias(item.name)
-            if alias is not None:
-                return alias
-        return self._names.qualified(item)
+        return [self._names.qualified(item) if node is None else node for item, node in self._select.grouped_by(group)]
 
     def _check(self) -> None:
         """Refuses what a block that groups by the unit may not have. Errors: Refused."""

@@ -19,8 +19,9 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from sql_rewrite.aggregate_calls import aggregate_calls, is_mode
+from sql_rewrite.select_list import grouped_by
 from sql_rewrite.shell import output_name
-from sql_rewrite.syntax import placed_like, populated, select_place, unbracketed
+from sql_rewrite.syntax import placed_like, populated
 from sql_rewrite.text import Text
 
 __all__ = ["with_modes"]
@@ -84,15 +85,9 @@ def _keys(node: exp.Select, knows: Callable[[str], bool]) -> list[exp.Expr] | No
         return None
     values = [projection.unalias() for projection in node.expressions]
     aliases = {one.alias.lower(): one.this for one in node.expressions if isinstance(one, exp.Alias)}
-    found = [value for value in values if not aggregate_calls([value])] if group.args.get("all") else []
-    for item in (part for whole in group.expressions for part in unbracketed(whole)):
-        place = select_place(item)
-        if place is not None:
-            if not 0 <= place < len(values):
-                return None
-            found.append(values[place])
-        elif isinstance(item, exp.Column) and item.name.lower() in aliases and not (item.table or knows(item.name)):
-            found.append(aliases[item.name.lower()])
-        else:
-            found.append(item)
-    return list(dict.fromkeys(found))
+
+    def named(name: str) -> exp.Expr | None:
+        return None if knows(name) else aliases.get(name.lower())
+
+    found = [meant for _, meant in grouped_by(group, values, named, lambda item: item)]
+    return None if None in found else list(dict.fromkeys(key for key in found if key is not None))

@@ -28,8 +28,8 @@ from typing import assert_never
 
 from privacy.policy import ColumnType
 from privacy.statistic import Encoding
-from sql_rewrite.cost import characters
 from sql_rewrite.evaluate import map_domain
+from sql_rewrite.expression_cost import characters
 from sql_rewrite.expressions import WIDE, ColumnRef, Expression, Interval, form_of, interval_of
 from sql_rewrite.functions import build, clip_columns
 from sql_rewrite.functions.clipping import bounds_of

@@ -35,12 +35,13 @@ from sql_rewrite.nested_block import NestedBlock
 from sql_rewrite.numbered_rows import limited, most_rows
 from sql_rewrite.plan import Source, UnitPlace, UnitRows, UnitValue, UnitWindow
 from sql_rewrite.reachable import conjuncts
+from sql_rewrite.references import reference
 from sql_rewrite.refuse import refuse
 from sql_rewrite.row_condition import RowCondition
 from sql_rewrite.rows import Rows
 from sql_rewrite.rows_block import COLUMNS_MAX, star_relation
 from sql_rewrite.shell import output_name
-from sql_rewrite.sources import SourceNames, both, reference
+from sql_rewrite.sources import SourceNames, both
 from sql_rewrite.spelling import named
 from sql_rewrite.syntax import consume, select_place
 from sql_rewrite.text import Text

@@ -49,6 +49,7 @@ from server.journey.pace import Pace
 from server.journey.release_key import quality_of, release_key
 from server.journey.visible import VisibleRun
 from server.journey.wire_amounts import epsilon_text
+from server.least_spend import refusal_of
 from server.log import logger
 from server.price_refusals import unreachable
 from server.profile_body import CONFIDENCE, profiled_table_body
@@ -185,7 +186,7 @@ class Profiles:
         wish = pricing.Wish(epsilon=epsilon)
         try:
             priced = pricing.price(cores, wish, path=(root,), dataset=dataset, known=known)
-            refused = pricing.refusal_of(priced, cores, wish, path=(root,), dataset=dataset, known=known)
+            refused = refusal_of(priced, cores, wish, path=(root,), dataset=dataset, known=known)
         except Refused as refusal:
             refused = refusal
         except ValueError as error:

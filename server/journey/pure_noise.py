@@ -24,7 +24,8 @@ from privacy.numbers import decimal_text
 from privacy.refusal import Finding, Refused
 from server.journey.query import Prepared
 from server.journey.reuse import Reusable, Stored
-from server.pricing import Priced, Wish, spend_for
+from server.least_spend import spend_for
+from server.pricing import Priced, Wish
 from server.question import Question
 from sql_rewrite.bound import BoundedCore
 

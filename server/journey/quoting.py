@@ -19,6 +19,7 @@ from server.journey.charges import wish_of
 from server.journey.pure_noise import refuse_pure_noise
 from server.journey.query import Prepared, Quote
 from server.journey.reuse import Reusable, Stored
+from server.least_spend import least_spend, refusal_of
 from server.question import Question
 
 __all__ = ["Quoting"]
@@ -54,7 +55,7 @@ class Quoting:
             raise refused
 
     def _refused(self, priced: pricing.Priced) -> Refused | None:
-        return pricing.refusal_of(
+        return refusal_of(
             priced,
             self._prepared.priced,
             self._wish,
@@ -143,7 +144,7 @@ class Quoting:
     def _least(self, priced: pricing.Priced) -> Fraction | None:
         """The least spend of a fresh run with this noise, None where no price would do."""
         try:
-            return pricing.least_spend(
+            return least_spend(
                 self._prepared.priced,
                 priced.family,
                 priced.price.delta,

@@ -25,8 +25,9 @@ from server.floor import Floor
 from server.journey.charges import charges_of, wish_of
 from server.journey.query import Prepared
 from server.journey.value_stage import Told
-from server.pricing import Priced, cost_on
+from server.pricing import Priced
 from server.question import Question
+from server.spends import cost_on
 
 __all__ = ["Learned", "first_priced", "said_before", "sums_refused"]
 

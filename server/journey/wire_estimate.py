@@ -27,8 +27,9 @@ from server.journey.wire_choice import choice_warnings, expected_choices_json
 from server.journey.wire_errors import by_rows_json, errors_by_rows, expected_columns, unbounded_columns
 from server.journey.wire_norms import norm_json, open_norms_json
 from server.journey.wire_parts import estimate_parts, fresh_names
-from server.pricing import Priced, cost_on, delta_that_fits
+from server.pricing import Priced, delta_that_fits
 from server.question import Question
+from server.spends import cost_on
 from sql_rewrite.bound import BoundedCore
 
 __all__ = ["Verdict", "estimate"]

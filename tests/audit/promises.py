@@ -16,7 +16,7 @@ from typing import Any
 from privacy.policy import ColumnType, Dataset
 from sql_rewrite.expressions import ColumnRef, interval_of
 from sql_rewrite.plan import Source
-from sql_rewrite.sources import reference
+from sql_rewrite.references import reference
 from sql_rewrite.unit_facts import names_unit, rows_of_unit, steady_relations
 from sql_rewrite.unit_keys import key_space
 from tests.audit import interpreter

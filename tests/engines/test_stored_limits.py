@@ -28,7 +28,7 @@ from privacy.policy import (
     Table,
 )
 from privacy.unit import PrivacyUnit
-from sql_rewrite.cost import characters
+from sql_rewrite.expression_cost import characters
 from sql_rewrite.expressions import columns_of
 from sql_rewrite.lift import lift
 

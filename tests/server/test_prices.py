@@ -31,8 +31,10 @@ from server import pricing
 from server.calibrations import Calibrations
 from server.floor import RUNS, Floor, epsilon_min
 from server.journey.release_key import quality_of, release_key
+from server.least_spend import refusal_of
 from server.price_refusals import unreachable
 from server.pricing import Priced, Wish
+from server.spends import cost_on
 from tests.mechanisms.support import count, plain_sum, scalar_core, selected_core
 
 COUNT = Estimate("n", AggregateFunction.ROWS, "n", integer=True)
@@ -129,7 +131,7 @@ def test_a_looser_wish_never_costs_more(
         if narrow.admitted:
             assert wide.admitted
             assert wide.cost <= narrow.cost
-            assert wide.cost == pricing.cost_on(path[0], wide.loss)
+            assert wide.cost == cost_on(path[0], wide.loss)
 
 
 @settings(max_examples=40, deadline=None)
@@ -207,7 +209,7 @@ def test_a_spend_below_the_floor_names_the_least_that_is_accepted(noise: str, wa
     low = priced(Fraction(1, 10**9))
     assert low.below_floor
     wish = Wish(noise=noise, **{way: Fraction(1, 10**9)})  # type: ignore[arg-type]
-    refused = pricing.refusal_of(low, cores, wish, path=path, dataset=DATASET, known=Calibrations())
+    refused = refusal_of(low, cores, wish, path=path, dataset=DATASET, known=Calibrations())
     assert refused is not None
     (finding,) = refused.findings
     assert finding.code == "policy_forbids"

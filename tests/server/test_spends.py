@@ -22,6 +22,7 @@ from privacy.statistic import CoreStatistics
 from server import calibrations, pricing
 from server.calibrations import Calibrations
 from server.journey.release_key import quality_of
+from server.least_spend import refusal_of
 from server.pricing import Priced, Wish
 from server.spends import affordable_amount
 from tests.server.test_prices import account, ask, core_of, with_limits
@@ -50,7 +51,7 @@ def after(leaf: Account, *wishes: Wish, dataset: Dataset = POLICY) -> Account:
 def refusal(leaf: Account, wish: Wish, kind: str = "count", dataset: Dataset = POLICY) -> Refused | None:
     """Why nothing is run for the wish, None where something is."""
     priced = ask(wish, (leaf,), kind, dataset)
-    return pricing.refusal_of(priced, [core_of(kind)], wish, path=(leaf,), dataset=dataset, known=Calibrations())
+    return refusal_of(priced, [core_of(kind)], wish, path=(leaf,), dataset=dataset, known=Calibrations())
 
 
 def test_a_width_is_not_bought_for_more_than_the_policy_allows() -> None:
@@ -172,7 +173,7 @@ def test_no_charge_is_above_what_was_asked_or_what_the_policy_allows(
                 assert wish.named or wish.half_width or one.raised or one.cost <= POLICY.limits.epsilon_default
         chosen = pricing.price(cores, wish, path=(leaf,), dataset=POLICY, known=known)
         assert chosen == pricing.choose(found, wish)
-        refused = pricing.refusal_of(chosen, cores, wish, path=(leaf,), dataset=POLICY, known=known)
+        refused = refusal_of(chosen, cores, wish, path=(leaf,), dataset=POLICY, known=known)
         assert chosen.sold == (refused is None)
 
 

@@ -20,7 +20,7 @@ from sql_rewrite.lift import lift
 from sql_rewrite.plan import Constants, Source
 from sql_rewrite.plan_key import core_key
 from sql_rewrite.reachable import conjuncts
-from sql_rewrite.sources import reference
+from sql_rewrite.references import reference
 from sql_rewrite.unit_facts import rows_of_unit
 from tests.sql_rewrite.datasets import CLINIC
 

@@ -16,7 +16,7 @@ from sql_rewrite.identifying import identifying_column
 from sql_rewrite.joins import resolve_sources
 from sql_rewrite.lift import lift
 from sql_rewrite.lift_expression import ExpressionLift
-from sql_rewrite.sources import reference
+from sql_rewrite.references import reference
 from sql_rewrite.syntax import parse
 from tests.sql_rewrite.datasets import CLINIC, PEOPLE
 

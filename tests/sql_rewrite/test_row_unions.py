@@ -14,7 +14,7 @@ from sql_rewrite.cost import check_work, work_of
 from sql_rewrite.expressions import ColumnRef, Interval
 from sql_rewrite.lift import lift
 from sql_rewrite.plan_key import core_key
-from sql_rewrite.sources import reference
+from sql_rewrite.references import reference
 from sql_rewrite.unit_facts import rows_of_unit
 from tests.sql_rewrite.datasets import AUTOMATIC, CLINIC
 

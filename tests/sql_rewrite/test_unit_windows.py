@@ -8,7 +8,7 @@ from privacy.policy import Dataset
 from sql_rewrite.contribution import Contribution
 from sql_rewrite.expressions import ColumnRef
 from sql_rewrite.plan_key import core_key
-from sql_rewrite.sources import reference
+from sql_rewrite.references import reference
 from sql_rewrite.unit_facts import rows_of_unit
 from tests.sql_rewrite.datasets import AUTOMATIC, CLINIC
 from tests.sql_rewrite.test_unit_groups import between, core, refused
