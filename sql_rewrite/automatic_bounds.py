@@ -22,6 +22,7 @@ from privacy.value_grid import GRIDDED, OCTAVES
 from sql_rewrite.bound import BoundedCore, bound_core
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Interval, Literal
 from sql_rewrite.functions import ranges
+from sql_rewrite.hull_values import range_within, value_within
 from sql_rewrite.narrowed_values import narrowed_core
 from sql_rewrite.plan import Core, Source, UnitBranch
 
@@ -67,18 +68,7 @@ def with_bounds(core: Core, bounds: Mapping[Place, ValueBounds]) -> Core:
     sources = {source.relation: source for source in core.sources}
 
     def put(expression: Expression) -> Expression:
-        if isinstance(expression, ColumnRef):
-            source = sources.get(expression.relation)
-            if source is None or expression.declared is not None:
-                return expression
-            declared = _bounds_of(expression, source, bounds)
-            return expression if declared is None else replace(expression, declared=declared)
-        if not isinstance(expression, Call):
-            return expression
-        arguments = tuple([put(argument) for argument in expression.arguments])
-        if all(new is old for new, old in zip(arguments, expression.arguments, strict=True)):
-            return expression
-        return replace(expression, arguments=arguments)
+        return _put(expression, sources, bounds)
 
     aggregates = [
         replace(
@@ -91,6 +81,22 @@ def with_bounds(core: Core, bounds: Mapping[Place, ValueBounds]) -> Core:
     return replace(core, aggregates=tuple(aggregates))
 
 
+def _put(expression: Expression, sources: Mapping[str, Source], bounds: Mapping[Place, ValueBounds]) -> Expression:
+    """The expression with these bounds of columns of the sources that have none."""
+    if isinstance(expression, ColumnRef):
+        source = sources.get(expression.relation)
+        if source is None or expression.declared is not None:
+            return expression
+        declared = _bounds_of(expression, source, bounds)
+        return expression if declared is None else replace(expression, declared=declared)
+    if not isinstance(expression, Call):
+        return expression
+    arguments = tuple([_put(argument, sources, bounds) for argument in expression.arguments])
+    if all(new is old for new, old in zip(arguments, expression.arguments, strict=True)):
+        return expression
+    return replace(expression, arguments=arguments)
+
+
 def places_of(column: ColumnRef, core: Core) -> frozenset[Place]:
     """The stored columns that a column of a core holds values of."""
     source = next((one for one in core.sources if one.relation == column.relation), None)
@@ -98,6 +104,8 @@ def places_of(column: ColumnRef, core: Core) -> frozenset[Place]:
         return frozenset()
     if source.stored:
         return frozenset({(source.table.name, column.name)})
+    if source.union is None:
+        return frozenset(place for place, _ in _stored(column, source))
     return frozenset(
         (below.table.name, value.name)
         for branch, value in _branches(column, source)
@@ -176,6 +184,10 @@ def _bounds_of(column: ColumnRef, source: Source, bounds: Mapping[Place, ValueBo
     if source.stored:
         found = bounds.get((source.table.name, column.name))
         return None if found is None else Interval(found.lower, found.upper)
+    computed = source.groups or source.windows
+    if computed is not None:
+        read = {one.relation: one for one in computed.sources}
+        return range_within(column.name, computed, lambda value: _put(value, read, bounds))
     parts = []
     for branch, value in _branches(column, source):
         if isinstance(value, Literal):
@@ -219,12 +231,20 @@ def _columns(core: Core) -> Iterator[tuple[Place, ColumnRef]]:
 def _stored(column: ColumnRef, source: Source) -> Iterator[tuple[Place, ColumnRef]]:
     """The stored columns that a column holds values of: itself, or those of the branches of a union.
 
-    Of what is computed no histogram is at hand.
+    Of what is computed within units, those whose range is its own (sql_rewrite/hull_values.py).
     """
     if source.stored:
         table = source.table
         if table.protected and column.declared is None and column.type in GRIDDED and not column.identifies:
             yield (table.name, column.name), column
+        return
+    computed = source.groups or source.windows
+    if computed is not None:
+        value = value_within(column.name, computed)
+        for read in () if value is None else _read(value):
+            for one in computed.sources:
+                if one.relation == read.relation and read.declared is None:
+                    yield from _stored(read, one)
         return
     for branch, value in _branches(column, source):
         if isinstance(value, ColumnRef):

@@ -102,7 +102,7 @@ class ColumnRef:
     that the column can have, NULL included where it can be NULL; with `other` it is every value that the column has
     once it is gathered (`sql_rewrite.gather`), and a stored value may lie outside. `identifies` says that a value
     belongs to one privacy unit. `length_max` is the most characters of a stored text. `shown` is what people call a
-    column whose name is ours.
+    column whose name is ours. `calendar` says that its range is that of differences of dates without bounds.
     """
 
     relation: str
@@ -117,6 +117,7 @@ class ColumnRef:
     length_max: int | None = None
     identifies: bool = False
     shown: str | None = field(default=None, repr=False, compare=False)
+    calendar: bool = field(default=False, repr=False, compare=False)
 
     def __hash__(self) -> int:
         # Columns stand in many sets; those of one name are rarely different ones.

@@ -218,7 +218,7 @@ def _column(column: ColumnRef, facts: Facts, *, guessed: bool) -> ColumnRef:
         if guessed and found.lower == found.upper:
             return column  # bounds that no row of these is within say nothing of the rows
     else:
-        met = _met(known, declared, column.interval)
+        met = _met(known, declared, None if column.calendar else column.interval)
         if met is None:
             return column
         found = met

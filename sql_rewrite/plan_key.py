@@ -72,7 +72,7 @@ VERSION = 2
 _OUTSIDE: dict[type, frozenset[str]] = {
     Aggregate: frozenset({"position", "text"}),
     BoundedCore: frozenset({"domains"}),
-    ColumnRef: frozenset({"shown"}),
+    ColumnRef: frozenset({"shown", "calendar"}),
     Core: frozenset({"name", "levels"}),
     CoreStatistics: frozenset({"name", "levels"}),
     Keys: frozenset({"domain"}),

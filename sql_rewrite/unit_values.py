@@ -28,6 +28,7 @@ from typing import assert_never
 
 from privacy.policy import ColumnType
 from privacy.statistic import Encoding
+from sql_rewrite.calendar_ranges import reads_calendar, without_calendar
 from sql_rewrite.evaluate import map_domain
 from sql_rewrite.expression_cost import characters
 from sql_rewrite.expressions import WIDE, ColumnRef, Expression, Interval, form_of, interval_of
@@ -133,7 +134,8 @@ def facts_of(value: UnitValue, *, rows: int, bound: int, shown: str) -> ColumnRe
             known_range = summed_range(argument)
             declared = None if known_range is None else _summed(known_range, bound)
             interval = _summed(interval_of(argument), rows) if argument.type is INTEGER else None
-            return _column(value.name, argument.type, shown, nullable=nullable, interval=interval, declared=declared)
+            made = _column(value.name, argument.type, shown, nullable=nullable, interval=interval, declared=declared)
+            return replace(made, calendar=known_range is None and argument.type is INTEGER)
         case UnitFunction.AVERAGE:
             assert argument is not None
             return _column(value.name, NUMBER, shown, nullable=nullable, declared=summed_range(argument))
@@ -214,7 +216,7 @@ def _column(
 
 def summed_range(argument: Expression) -> Interval | None:
     """What clipping proves of a number, None where a side is open or too far away to sum within."""
-    found = bounds_of(clip_columns(argument))
+    found = bounds_of(without_calendar(clip_columns(argument)))
     if found.lower is None or found.upper is None or max(abs(found.lower), abs(found.upper)) > 10**15:
         return None
     return found
@@ -245,4 +247,5 @@ def renamed(expression: Expression, name: str, shown: str, *, nullable: bool, li
         length_max=max(1, characters(expression)) if kind is ColumnType.TEXT else None,
         identifies=identifying_column(expression) is not None,
         shown=shown,
+        calendar=kind is INTEGER and reads_calendar(expression),
     )

@@ -7,10 +7,10 @@ from fractions import Fraction
 
 from privacy.aggregate import AggregateFunction
 from privacy.policy import ColumnType
-from sql_rewrite.expressions import Call, ColumnRef, Expression, Interval, Literal, columns_of, describe, interval_of
-from sql_rewrite.functions import build, clip_columns
+from sql_rewrite.calendar_ranges import without_calendar
+from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, columns_of, describe, interval_of
+from sql_rewrite.functions import clip_columns
 from sql_rewrite.functions.moments import has_calendar_range
-from sql_rewrite.functions.operator import TypeRefused
 from sql_rewrite.plan import Aggregate
 from sql_rewrite.quantile_moments import moment_of, since_written
 from sql_rewrite.refuse import refuse
@@ -33,7 +33,7 @@ def proved_range(aggregate: Aggregate, argument: Expression, *, second: bool = F
     """
     read = aggregate.second if second else aggregate.argument
     assert read is not None
-    interval = interval_of(_without_calendar(argument))
+    interval = interval_of(without_calendar(argument))
     lower, upper = interval.lower, interval.upper
     if (
         lower is None
@@ -106,35 +106,6 @@ def written_argument(aggregate: Aggregate) -> str:
     return describe(aggregate.argument)
 
 
-def _without_calendar(argument: Expression) -> Expression:
-    """The argument with differences of dates without declared bounds replaced by columns of unknown range.
-
-    9,999 years are a range, but an average within it would be noise alone. Where the query clips it, it has another.
-    """
-    if isinstance(argument, Call) and (has_calendar_range(argument) or _clipped_at_the_calendar(argument)):
-        wide = Interval(Fraction(-(2**62)), Fraction(2**62)) if argument.type is ColumnType.INTEGER else None
-        return ColumnRef("", "", argument.type, interval=wide)
-    if not isinstance(argument, Call) or argument.type not in (ColumnType.INTEGER, ColumnType.NUMBER):
-        return argument
-    arguments = tuple(_without_calendar(part) for part in argument.arguments)
-    if all(new is old for new, old in zip(arguments, argument.arguments, strict=True)):
-        return argument
-    try:
-        return build(argument.operator, arguments)
-    except TypeRefused:  # beyond 128 bits with an argument of unknown range
-        return ColumnRef("", "", ColumnType.NUMBER)
-
-
-def _clipped_at_the_calendar(argument: Call) -> bool:
-    """Whether a condition narrows a difference of dates at one end alone: the other one is the calendar's."""
-    inner = argument.arguments[0]
-    if argument.operator != "clip" or not isinstance(inner, Call) or not has_calendar_range(inner):
-        return False
-    whole, kept = interval_of(inner), interval_of(argument)
-    ends = ((whole.lower, kept.lower), (whole.upper, kept.upper))
-    return any(calendar is not None and calendar == end for calendar, end in ends)
-
-
 def _unbounded(argument: Expression) -> tuple[str, tuple[str, ...]]:
     """Why an argument has no range, and what may help: the columns, or the operator, that lack one."""
     columns: dict[str, None] = {}
@@ -167,7 +138,7 @@ def _has_range(expression: Expression) -> bool:
     """Whether a number's range is known and small enough for a sum; true for constants and for what is non-numeric."""
     if expression.type not in (ColumnType.INTEGER, ColumnType.NUMBER) or isinstance(expression, Literal):
         return True
-    interval = interval_of(_without_calendar(clip_columns(expression)))
+    interval = interval_of(without_calendar(clip_columns(expression)))
     return (
         interval.lower is not None
         and interval.upper is not None

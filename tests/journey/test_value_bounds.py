@@ -212,6 +212,21 @@ def test_what_anothers_bounds_decide_is_not_read_without_their_histogram(tmp_pat
         assert not releases["one"] & releases["two"]
 
 
+@pytest.mark.parametrize(
+    ("value", "table", "column", "truth"),
+    [("MEDIAN(paid)", "visits", "paid", 49.5), ("MAX(DATE '2020-06-01' - born)", "people", "born", 45.5 * 365.25)],
+    ids=["median", "days"],
+)
+def test_bounds_reach_what_is_computed_within_a_unit(
+    ask: Ask, value: str, table: str, column: str, truth: float
+) -> None:
+    """A median of a person's rows lies among them: bounds are chosen for the column, and the mean is near the truth."""
+    answer = ask(f"SELECT AVG(m) FROM (SELECT person_id, {value} AS m FROM {table} GROUP BY person_id) AS t")
+    assert bounds(answer)[column][2] == "chosen"
+    assert answer["rows"][0][0] == pytest.approx(truth, rel=0.1)
+    assert not any(one["code"] == "range_not_narrowed" for one in answer["warnings"])
+
+
 def test_later_questions_find_the_histogram(ask: Ask) -> None:
     """Other filters, groups and aggregates of the column use the stored bounds, and the whole spend is theirs."""
     ask("SELECT AVG(income) FROM people")
