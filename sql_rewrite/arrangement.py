@@ -8,12 +8,12 @@ checked; a tree with anything else in it is left to the engine.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from sqlglot import exp
 
 from sql_rewrite.join_links import conjuncts
-from sql_rewrite.plan import Arrangement, FilteredArrangement, Kept, SortTerm
+from sql_rewrite.plan import Arrangement, Core, FilteredArrangement, Kept, SortTerm
 from sql_rewrite.syntax import select_place, whole_number
 
 __all__ = ["arrangement_of"]
@@ -32,13 +32,13 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
 }
 
 
-def arrangement_of(tree: exp.Expr, core: str, *, filtered: bool = False) -> Arrangement | None:
+def arrangement_of(tree: exp.Expr, core: Core, *, filtered: bool = False) -> Arrangement | None:
     """What the tree does to the core's table; None when it does anything but select, sort and limit.
 
     With `filtered` it may also keep the rows whose columns are beyond given numbers (HAVING COUNT(*) > 100).
     """
     where = tree.args.get("where") if filtered and isinstance(tree, exp.Select) else None
-    inner = _inner(tree, core, _OUTER if where is None else _OUTER | {"where"})
+    inner = _inner(tree, core.name, _OUTER if where is None else _OUTER | {"where"})
     if inner is None:
         return None
     columns = _columns(inner)
@@ -58,7 +58,9 @@ def arrangement_of(tree: exp.Expr, core: str, *, filtered: bool = False) -> Arra
         return None
     if where is None:
         return Arrangement(tuple(selected), terms, limit, offset or 0)
-    kept = [_kept(part, columns) for part in conjuncts(where.this)]
+    # Keys may be texts, which no number is compared with; released columns are numbers.
+    numbers = {aggregate.name for aggregate in core.aggregates}
+    kept = [_kept(part, columns, numbers) for part in conjuncts(where.this)]
     if any(one is None for one in kept):
         return None
     return FilteredArrangement(
@@ -66,8 +68,8 @@ def arrangement_of(tree: exp.Expr, core: str, *, filtered: bool = False) -> Arra
     )
 
 
-def _kept(node: exp.Expr, columns: Mapping[str, str]) -> Kept | None:
-    """The comparison of a column with a number that a condition is."""
+def _kept(node: exp.Expr, columns: Mapping[str, str], numbers: Collection[str]) -> Kept | None:
+    """The comparison of one of the numbers with a constant that a condition is."""
     operator = _COMPARISONS.get(type(node))
     if operator is None:
         return None
@@ -76,9 +78,7 @@ def _kept(node: exp.Expr, columns: Mapping[str, str]) -> Kept | None:
     if number is None:
         left, number, operator = right, _signed(left), _TURNED.get(operator, operator)
     found = _column(left, columns)
-    # Keys may be texts, which no number is compared with; released columns are numbers.
-    released = found is not None and found.startswith("a")
-    return Kept(found, operator, number) if found is not None and released and number is not None else None
+    return Kept(found, operator, number) if found in numbers and found is not None and number is not None else None
 
 
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}

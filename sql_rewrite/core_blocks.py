@@ -162,7 +162,7 @@ class CoreBlocks:
             del self._lift.blocks.counting[counted:]
         tree = released.form(Form.IDENTIFIED) or released.form(Form.PLAIN)
         core = next((core for core in self._lift.cores if released.rows == {core.name}), None)
-        return core, None if core is None or tree is None else arrangement_of(tree, core.name, filtered=True)
+        return core, None if core is None or tree is None else arrangement_of(tree, core, filtered=True)
 
     def _known(self, core: Core, block: CoreBlock) -> tuple[Core, Released]:
         """The plan's core that asks the same, a new one if there is none, and its relation in the shell."""

@@ -89,7 +89,7 @@ class ExpressionMeter:
                 lengths = [min(lengths)]  # texts of different lengths are not equal, whatever they hold
             row += sum(lengths) * rate * compared
         operators = times
-        if call.operator.startswith("cast_") and read and call.type is not ColumnType.TEXT:
+        if call.is_cast and read and call.type is not ColumnType.TEXT:
             operators = self._costs.plan_reading
         return Took(row, cost.vector * times, operators)
 

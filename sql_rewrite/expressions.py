@@ -205,6 +205,11 @@ class Call:
     form: Canonical | None = field(default=None, init=False, repr=False, compare=False)
     """What `canonical` says of it, once it was asked: plans are compared by it many times."""
 
+    @property
+    def is_cast(self) -> bool:
+        """Whether it reads its argument as another type."""
+        return self.operator == f"cast_{self.type.value}"
+
 
 Expression = ColumnRef | Literal | Call
 
@@ -398,7 +403,7 @@ def _described(expression: Expression, *, outermost: bool = False) -> str:
         pairs = zip(arguments[:-1:2], arguments[1::2], strict=True)
         whens = " ".join(f"WHEN {_described(c, outermost=True)} THEN {_described(v, outermost=True)}" for c, v in pairs)
         return f"CASE {whens} ELSE {_described(arguments[-1], outermost=True)} END"
-    elif name.startswith("cast_"):
+    elif expression.is_cast:
         return f"CAST({_described(arguments[0], outermost=True)} AS {expression.type.sql})"
     elif name in ("gather", "gather_range"):
         text = _described(arguments[0])

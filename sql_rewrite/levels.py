@@ -193,8 +193,8 @@ class Levels:
         # A key that is a number has two columns.
         inside = {name for key in grouped for name in (key, key.removesuffix("_number"))}
         numbers = {name.removesuffix("_number") for name in shown if name.endswith("_number")}
-        finest = {name for name in shown if name.startswith("k") and name not in numbers} <= grouped
         aggregates = {aggregate.name for aggregate in core.aggregates}
+        finest = set(shown) - aggregates - numbers <= grouped
         for name in shown:
             read = column(name, core.name)
             if name not in aggregates:

@@ -200,7 +200,7 @@ class _Lift:
             simulation = None if simulated is None else Simulation(generate(simulated))
         if identified is None:
             outputs = tuple(replace(output, identity=None, branch=None, branches=()) for output in outputs)
-        arrangement = arrangement_of(tree_to_run, self.cores[0].name) if len(self.cores) == 1 else None
+        arrangement = arrangement_of(tree_to_run, self.cores[0]) if len(self.cores) == 1 else None
         shell = Shell(
             sql=generate(tree_to_run),
             outputs=outputs,

@@ -110,7 +110,7 @@ def _own(call: Call) -> int:
     read = [argument for argument in call.arguments if argument.type is ColumnType.TEXT]
     if call.operator in _FOLDING:
         return _BYTES * characters(read[0])
-    if call.operator.startswith("cast_") and read:
+    if call.is_cast and read:
         # What is below is written as often (`copies` says so); this is the trimmed text itself.
         return _READING_COPIES * _BYTES * characters(read[0])
     return 0

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from privacy.policy import ColumnType
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Interval, Literal, columns_of
-from sql_rewrite.plan import KEY_CHARACTERS_MAX, Core
+from sql_rewrite.plan import GROUPS, KEY_CHARACTERS_MAX, Core
 
 __all__ = [
     "KEY_TYPES",
@@ -55,7 +55,7 @@ def released_key(core: str, name: str, kind: ColumnType) -> ColumnRef:
 
 def is_released(reference: ColumnRef) -> bool:
     """Whether a column is a value that an earlier stage releases."""
-    return reference.relation.startswith("c") and reference.relation.endswith(_MARK)
+    return reference.relation.endswith(_MARK) and reference.relation != GROUPS
 
 
 def released_of(reference: ColumnRef) -> str:

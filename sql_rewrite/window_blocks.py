@@ -102,7 +102,8 @@ class GroupedWindows:
     def rows(self, relation: str) -> Rows:
         """What the block stands for, under that name of its source. Errors: Refused."""
         node, text = self._node, self._around.text
-        self._inner = [(key, f"k{i}") for i, key in enumerate(self._written.key_nodes())]
+        keys = self._written.key_nodes()
+        self._inner = [(key, f"k{i}") for i, key in enumerate(keys)]
         listed: list[exp.Expr] = []
         for written, value in zip(self._select.written, self._select.values, strict=True):
             shown = written.alias if isinstance(written, exp.Alias) else output_name(text, written)
@@ -115,7 +116,7 @@ class GroupedWindows:
         having = node.args.get("having")
         inner = exp.Select(
             expressions=[exp.alias_(tree.copy(), name, quoted=True) for tree, name in self._inner],
-            group=exp.Group(expressions=[tree.copy() for tree, name in self._inner if name.startswith("k")]),
+            group=exp.Group(expressions=[tree.copy() for tree in keys]),
             having=None if having is None else self._written.with_aliases(self._names.qualified(having)),
             **{clause: node.args.get(clause) for clause in ("from_", "joins", "where")},
         )
