@@ -20,19 +20,21 @@ The table holds worst cases: the most expensive values of several alphabets for 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple, assert_never
 
 from privacy.policy import LENGTH_MAX_DEFAULT, ColumnType
 from privacy.wording import shortened
 from sql_rewrite.bounded import BoundedCore
+from sql_rewrite.conditions_first import conditions_first
 from sql_rewrite.contribution import Contribution, NormedContribution
 from sql_rewrite.cost_below import Below, work_below
 from sql_rewrite.dialects.costs import EngineCosts
 from sql_rewrite.dialects.duckdb_costs import DUCKDB_COSTS
 from sql_rewrite.expression_cost import ExpressionMeter, Took
 from sql_rewrite.expressions import Call, Expression, describe
+from sql_rewrite.join_tree import asked
 from sql_rewrite.lower_normed import Shape, shape_of, shares_tables
 from sql_rewrite.refuse import refuse
 from sql_rewrite.statistics.registry import sums_of
@@ -143,8 +145,9 @@ def _histogram_work(bounded: BoundedCore, costs: EngineCosts) -> _Statement:
     return _Statement(row * table.rows_stored + costs.scattered + vector, rows, costs.plan_core + 4 * norms)
 
 
-def _statement_work(bounded: BoundedCore, costs: EngineCosts, passes: int) -> _Statement:
+def _statement_work(given: BoundedCore, costs: EngineCosts, passes: int) -> _Statement:
     """One statement that reads the rows so often: for one unit in the worst case, for all rows as usual."""
+    bounded = replace(given, core=conditions_first(given.core))
     root = bounded.core.sources[0].table
     stored = rows_tried(bounded.core.sources)
     worst, usual = _core(bounded, costs, passes), _core(bounded, costs, passes, typical=TYPICAL_CHARACTERS)
@@ -166,8 +169,7 @@ def _statement_work(bounded: BoundedCore, costs: EngineCosts, passes: int) -> _S
     reads = passes * scans_of(bounded)
     below = _below(bounded, costs)
     unit += reads * (paired_rows(bounded.core.sources) * (costs.scan + costs.join + costs.unit) + below.unit)
-    joined = (source.table for source in bounded.core.sources[1:])
-    unit += sum(table.rows_stored for table in joined if table.protected) * costs.join * max(1, reads)
+    unit += asked(bounded.core.sources) * costs.join * max(1, reads)
     of_cell = _cell_nanoseconds(bounded, costs) if passes and shape is Shape.CELLS else 0.0
     expected = (root.rows_expected or ROWS_ASSUMED) * times_tried(bounded.core.sources)
     rows = (reads * below.row + expected * (usual.row + of_cell)) * USUAL_SHARE

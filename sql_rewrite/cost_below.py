@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from privacy.policy import ColumnType
 from sql_rewrite.dialects.costs import EngineCosts
 from sql_rewrite.expressions import Expression
+from sql_rewrite.join_tree import asked
 from sql_rewrite.plan import Source, UnitBranch, UnitFunction, UnitGroups, UnitPlace, UnitRows, UnitValue
 from sql_rewrite.unit_facts import (
     constant_per_unit,
@@ -75,8 +76,7 @@ def work_below(
             stored = rows_tried(branch.sources)
             unit += inner.unit + stored * row
             unit += (pieces(branch.sources) + stored // costs.vector_rows) * (vector + costs.core_vector)
-            joined = (one.table.rows_stored for one in branch.sources[1:] if one.table.protected)
-            unit += sum(joined) * costs.join + paired_rows(branch.sources) * (costs.scan + costs.join)
+            unit += asked(branch.sources) * costs.join + paired_rows(branch.sources) * (costs.scan + costs.join)
             tried = expected(branch.sources[0]) * times_tried(branch.sources)
             rows += inner.row + tried * _branch(branch, costs, usual)[0]
             operators += inner.operators + planned + costs.plan_core
@@ -110,7 +110,7 @@ def _unit(groups: UnitGroups | UnitRows, costs: EngineCosts, worst: Lowered) -> 
     total = stored * row + vectors * (vector + costs.core_vector)
     total += most * (costs.clipped + sum(one[0] for one in above)) + sum(one[1] for one in above) * min(most, vectors)
     # Rows of joined tables are hashed whether or not a row finds them.
-    return total + sum(source.table.rows_stored for source in groups.sources[1:] if source.table.protected) * costs.join
+    return total + asked(groups.sources) * costs.join
 
 
 def _row(groups: UnitGroups | UnitRows, costs: EngineCosts, lowered: Lowered) -> tuple[float, float, int]:

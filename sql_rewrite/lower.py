@@ -32,6 +32,7 @@ from privacy.statement import Shared, SharedTable, Statement, StatementKey, Stat
 from privacy.statistic import Encoding
 from privacy.stored_norms import FIRST
 from sql_rewrite.bounded import BoundedCore, BoundedStatistic
+from sql_rewrite.conditions_first import conditions_first
 from sql_rewrite.contribution import Contribution, NormedContribution
 from sql_rewrite.dialects.dialect import Dialect
 from sql_rewrite.dialects.duckdb import DUCKDB
@@ -50,13 +51,12 @@ from sql_rewrite.relations import (
     Extended,
     Grouped,
     HiddenKey,
+    LoweredSource,
     Output,
     Projected,
     Relation,
-    RowsSource,
     Salted,
     TableRows,
-    TableSource,
 )
 from sql_rewrite.scalars import (
     Arithmetic,
@@ -118,8 +118,8 @@ def lower_histogram(bounded: BoundedCore, bin_name: str, dialect: Dialect, *, sh
 
 class _Lowering:
     def __init__(self, bounded: BoundedCore, parameters: ParameterList | None = None) -> None:
-        self.bounded = bounded
-        self.core = bounded.core
+        self.core = conditions_first(bounded.core)
+        self.bounded = replace(bounded, core=self.core)
         self.parameters = ParameterList() if parameters is None else parameters
         self.keys = tuple([name for name, _ in self.core.keys])
 
@@ -281,7 +281,7 @@ class _Lowering:
             columns.append(Output(self._key(key, public=domain is not None, as_text=as_text), name))
         return columns
 
-    def _sources(self, *, draw: bool) -> tuple[TableSource | RowsSource, ...]:
+    def _sources(self, *, draw: bool) -> tuple[LoweredSource, ...]:
         if all(source.stored and source.only is None for source in self.core.sources):
             return lowered_sources(self.core.sources, (), self.parameters, draw=draw)
         parts = [self.core.where, *(key for _, key in self.core.keys)]

@@ -13,19 +13,22 @@ from dataclasses import replace
 from privacy.policy import ColumnType
 from sql_rewrite.evaluate import map_domain
 from sql_rewrite.expressions import ColumnRef, Expression, Literal, Value, columns_of, needs_wide
+from sql_rewrite.join_tree import Branch, branches_of, turned
 from sql_rewrite.layer_values import EndOf, OneZero
 from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_expression import lower as lower_expression
 from sql_rewrite.lower_unit_values import lowered_value, row_columns
 from sql_rewrite.lower_unit_windows import read_windows, window_layers
-from sql_rewrite.plan import GROUPS, Constants, Source, UnitFunction, UnitGroups, UnitRows, UnitUnion
+from sql_rewrite.plan import GROUPS, Constants, Join, Source, UnitFunction, UnitGroups, UnitRows, UnitUnion
 from sql_rewrite.relations import (
     Appended,
     ConstantRows,
     Grouped,
     HiddenKey,
+    JoinedSources,
     JoinOn,
     Kept,
+    LoweredSource,
     Output,
     Relation,
     RowsSource,
@@ -54,36 +57,61 @@ def read_columns(sources: tuple[Source, ...], *expressions: Expression | None) -
 
 def lowered_sources(
     sources: tuple[Source, ...], read: Collection[tuple[str, str]], parameters: ParameterList, *, draw: bool
-) -> tuple[TableSource | RowsSource, ...]:
-    """The sources of a layer of rows, joined. With `draw` the first one has its units' draws."""
-    result: list[TableSource | RowsSource] = []
-    for place, source in enumerate(sources):
-        join = None
-        if source.join is not None:
-            child, parent = source.join.child, source.join.parent
-            ends = (UNIT, UNIT) if source.join.on_unit else (child.name, parent.name)
-            on = Column(child.relation, ends[0]), Column(parent.relation, ends[1])
-            also = tuple((Column(a.relation, a.name), Column(b.relation, b.name)) for a, b in source.join.also)
-            join = JoinOn(*on, outer=source.join.outer, also=also)
-        kept = source.constants is not None and source.constants.stored  # all rows of a public table
-        if (source.stored or kept) and source.only is None:
-            result.append(TableSource(source.table.name, source.relation, join))
-            continue
-        names = {name for relation, name in read if relation == source.relation}
-        first = draw and place == 0
-        if source.only is not None:
-            rows = _kept(source, names, parameters, draw=first)
-        elif source.constants is not None:
-            rows = _constants(source.constants, names, parameters)
-        elif source.union is not None:
-            rows = _union(source.union, names, parameters, draw=first)
-        elif source.windows is not None:
-            rows = _windows(source.windows, names, parameters, draw=first)
+) -> tuple[LoweredSource, ...]:
+    """The sources of a layer of rows, joined in the order of join_tree.py. With `draw` the first has units' draws."""
+    before = [sources[0]]
+    result: list[LoweredSource] = [_lowered_source(sources[0], None, read, parameters, draw=draw)]
+    for branch in branches_of(sources):
+        join = None if branch.source.join is None else _join_on(branch.source.join)
+        if turned(before, branch):
+            hashed = replace(result[0], join=join) if len(result) == 1 else JoinedSources(tuple(result), join)
+            result = [_lowered_branch(branch, None, read, parameters), hashed]
         else:
-            assert source.groups is not None
-            rows = _groups(source.groups, names, parameters, draw=first)
-        result.append(RowsSource(rows, source.relation, join))
+            result.append(_lowered_branch(branch, join, read, parameters))
+        before += branch.sources
     return tuple(result)
+
+
+def _join_on(join: Join) -> JoinOn:
+    child, parent = join.child, join.parent
+    ends = (UNIT, UNIT) if join.on_unit else (child.name, parent.name)
+    on = Column(child.relation, ends[0]), Column(parent.relation, ends[1])
+    also = tuple((Column(a.relation, a.name), Column(b.relation, b.name)) for a, b in join.also)
+    return JoinOn(*on, outer=join.outer, also=also)
+
+
+def _lowered_branch(
+    branch: Branch, join: JoinOn | None, read: Collection[tuple[str, str]], parameters: ParameterList
+) -> LoweredSource:
+    """A source with those that are joined to it first."""
+    if not branch.first:
+        return _lowered_source(branch.source, join, read, parameters, draw=False)
+    joined: list[LoweredSource] = [_lowered_source(branch.source, None, read, parameters, draw=False)]
+    for one in branch.first:
+        assert one.source.join is not None
+        joined.append(_lowered_branch(one, _join_on(one.source.join), read, parameters))
+    return JoinedSources(tuple(joined), join)
+
+
+def _lowered_source(
+    source: Source, join: JoinOn | None, read: Collection[tuple[str, str]], parameters: ParameterList, *, draw: bool
+) -> TableSource | RowsSource:
+    kept = source.constants is not None and source.constants.stored  # all rows of a public table
+    if (source.stored or kept) and source.only is None:
+        return TableSource(source.table.name, source.relation, join)
+    names = {name for relation, name in read if relation == source.relation}
+    if source.only is not None:
+        rows = _kept(source, names, parameters, draw=draw)
+    elif source.constants is not None:
+        rows = _constants(source.constants, names, parameters)
+    elif source.union is not None:
+        rows = _union(source.union, names, parameters, draw=draw)
+    elif source.windows is not None:
+        rows = _windows(source.windows, names, parameters, draw=draw)
+    else:
+        assert source.groups is not None
+        rows = _groups(source.groups, names, parameters, draw=draw)
+    return RowsSource(rows, source.relation, join)
 
 
 def _kept(source: Source, names: Collection[str], parameters: ParameterList, *, draw: bool) -> Relation:

@@ -20,8 +20,10 @@ __all__ = [
     "Grouped",
     "HiddenKey",
     "JoinOn",
+    "JoinedSources",
     "Kept",
     "Listed",
+    "LoweredSource",
     "Merged",
     "OrderedBy",
     "Output",
@@ -87,11 +89,23 @@ class RowsSource:
 
 
 @node
+class JoinedSources:
+    """Sources that are joined to one another before they are joined to others: `join` is of columns of any of them."""
+
+    sources: tuple[LoweredSource, ...]
+    join: JoinOn | None
+
+
+LoweredSource = TableSource | RowsSource | JoinedSources
+"""What a layer of rows reads."""
+
+
+@node
 class TableRows(Relation):
     """One row for each row of the joined sources that meets the condition."""
 
     outputs: tuple[Output, ...]
-    sources: tuple[TableSource | RowsSource, ...]
+    sources: tuple[LoweredSource, ...]
     where: Scalar | None
 
 

@@ -6,7 +6,7 @@ Here are the layers of a statement, and the aggregates in them; there are the op
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from privacy.norms import BINS, BINS_PER_OCTAVE
@@ -48,8 +48,10 @@ from sql_rewrite.relations import (
     ConstantRows,
     Extended,
     Grouped,
+    JoinedSources,
     Kept,
     Listed,
+    LoweredSource,
     Merged,
     Output,
     Placed,
@@ -58,7 +60,6 @@ from sql_rewrite.relations import (
     Salted,
     SharedRows,
     TableRows,
-    TableSource,
     Unfolded,
     UnitFactors,
     UnitTotals,
@@ -277,17 +278,22 @@ class DuckDB(DuckDBScalars):
     def _table_rows(self, node: TableRows) -> str:
         columns = ", ".join(self._outputs(node.outputs)) or "1"
         where = "" if node.where is None else f" WHERE ({self.write(node.where)})"
-        first, *others = node.sources
-        listed = " ".join([self._source(first), *[self._joined(source) for source in others]])
-        return f"SELECT {columns} FROM {listed}{where}"
+        return f"SELECT {columns} FROM {self._from(node.sources)}{where}"
 
-    def _joined(self, source: TableSource | RowsSource) -> str:
+    def _from(self, sources: Sequence[LoweredSource]) -> str:
+        first, *others = sources
+        return " ".join([self._source(first), *[self._joined(source) for source in others]])
+
+    def _joined(self, source: LoweredSource) -> str:
         """A source beside those before it. Without a join it is tried with all of them, never sorted or hashed."""
         return f"{'' if source.join else 'CROSS JOIN '}{self._source(source)}"
 
-    def _source(self, source: TableSource | RowsSource) -> str:
-        read = f"({self.write(source.rows)})" if isinstance(source, RowsSource) else f'"main".{quote(source.table)}'
-        table = f"{read} AS {quote(source.relation)}"
+    def _source(self, source: LoweredSource) -> str:
+        if isinstance(source, JoinedSources):
+            table = f"({self._from(source.sources)})"
+        else:
+            read = f"({self.write(source.rows)})" if isinstance(source, RowsSource) else f'"main".{quote(source.table)}'
+            table = f"{read} AS {quote(source.relation)}"
         join = source.join
         if join is None:
             return table

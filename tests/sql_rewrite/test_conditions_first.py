@@ -1,0 +1,275 @@
+"""Conditions before joins, and joins in another order: the rows of every core are those of its plan as it was."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import duckdb
+import pytest
+
+from engines.handlers.connection import private_settings
+from privacy.bounds import ContributionBound, ValueBounds
+from privacy.policy import Column, ColumnType, Dataset, PublicKeys, Reference, Table
+from privacy.refusal import Refused
+from privacy.statement import Statement
+from privacy.unit import PrivacyUnit
+from sql_rewrite import conditions_first as first
+from sql_rewrite import join_tree, lower, lower_unit_groups
+from sql_rewrite.bound import bound
+from sql_rewrite.bounded import BoundedCore
+from sql_rewrite.cost import work_of
+from sql_rewrite.join_tree import Branch, asked, branches_of
+from sql_rewrite.lift import lift
+from sql_rewrite.plan import Core
+from tests.generated_relations import SMALL, make_question, small_rows
+
+T = ColumnType
+MOST = 6
+
+
+def _whole(name: str, high: int = 99, *, nullable: bool = True) -> Column:
+    return Column(name, T.INTEGER, ValueBounds(Fraction(0), Fraction(high)), nullable=nullable)
+
+
+def _number(name: str) -> Column:
+    return Column(name, T.INTEGER, nullable=False)
+
+
+def _people(name: str, columns: tuple[Column, ...], most: int, *references: Reference) -> Table:
+    return Table(
+        name, columns, protected=True, key=columns[0].name, references=references, rows_stored_per_unit=most,
+        contribution=ContributionBound(most, most, most),
+        unit_column="person_id" if name != "items" else None,
+        unit_path=() if name != "items" else (Reference("order_id", "orders", "order_id"),),
+    )  # fmt: skip
+
+
+SHOP = Dataset(
+    "shop", PrivacyUnit("people", "person_id"),
+    (
+        _people(
+            "people", (_number("person_id"), _whole("age"), Column("city_id", T.INTEGER)), 1,
+            Reference("city_id", "cities", "city_id"),
+        ),
+        _people(
+            "orders", (_number("order_id"), _number("person_id"), _whole("cost")), MOST,
+            Reference("person_id", "people", "person_id"),
+        ),
+        _people(
+            "items", (_number("item_id"), _number("order_id"), Column("shop_id", T.INTEGER), _whole("price")), MOST**2,
+            Reference("order_id", "orders", "order_id"), Reference("shop_id", "shops", "shop_id"),
+        ),
+        Table(
+            "shops", (_number("shop_id"), Column("city_id", T.INTEGER), _whole("size")), protected=False, key="shop_id",
+            references=(Reference("city_id", "cities", "city_id"),),
+        ),
+        Table(
+            "cities",
+            (
+                _number("city_id"), Column("country", T.TEXT, keys=PublicKeys(("N", "S")), nullable=False),
+                _whole("rank"),
+            ),
+            protected=False, key="city_id",
+        ),
+    ), 1, "v",
+)  # fmt: skip
+"""People in cities with orders of items from shops in cities: a chain to the unit, and one of public tables."""
+
+_CHAIN = (
+    "FROM items i JOIN orders o ON i.order_id = o.order_id JOIN people p ON o.person_id = p.person_id "
+    "JOIN shops s ON i.shop_id = s.shop_id JOIN cities c ON s.city_id = c.city_id "
+)
+TEXTS = (
+    f"SELECT c.country, SUM(i.price) {_CHAIN} WHERE p.city_id = s.city_id AND c.rank > 2 AND o.cost < 60 GROUP BY 1",
+    f"SELECT COUNT(*), SUM(o.cost) {_CHAIN} WHERE s.city_id = p.city_id AND c.country = 'N' AND i.price % 2 = 0",
+    f"SELECT COUNT(*), SUM(i.price) {_CHAIN} WHERE p.age > 20 AND (c.rank > 2 OR s.size > 30) AND s.size <> 7",
+    "SELECT SUM(o.cost) FROM orders o JOIN people p ON o.person_id = p.person_id WHERE p.age > 40",
+    "SELECT COUNT(*) FROM orders a JOIN orders b ON a.person_id = b.person_id WHERE a.cost > 50",
+    "SELECT COUNT(*) FROM orders a JOIN orders b ON a.person_id = b.person_id WHERE b.cost > 50 AND a.cost <> b.cost",
+    "SELECT COUNT(*), SUM(b.cost) FROM orders a JOIN people p ON a.person_id = p.person_id "
+    "JOIN orders b ON a.person_id = b.person_id WHERE p.age > 30",
+    "SELECT COUNT(*) FROM items i LEFT JOIN shops s ON i.shop_id = s.shop_id WHERE s.size > 50 OR s.size IS NULL",
+    "SELECT COUNT(*) FROM items i LEFT JOIN shops s ON i.shop_id = s.shop_id LEFT JOIN cities c "
+    "ON s.city_id = c.city_id WHERE COALESCE(c.rank, 9) > 3 AND i.price > 10 AND s.size IS NOT NULL",
+    "SELECT COUNT(*) FROM items i JOIN shops s ON i.shop_id = s.shop_id LEFT JOIN cities c ON s.city_id = c.city_id "
+    "WHERE c.rank IS NULL AND s.size > 10",
+    "SELECT SUM(n) FROM (SELECT o.person_id, COUNT(*) AS n FROM orders o JOIN people p ON o.person_id = p.person_id "
+    "WHERE p.age > 30 AND o.cost > 5 GROUP BY o.person_id)",
+    "SELECT COUNT(*) FROM (SELECT person_id, cost AS x FROM orders WHERE cost > 3 UNION ALL SELECT o.person_id, p.age "
+    "FROM orders o JOIN people p ON o.person_id = p.person_id WHERE p.age > 3)",
+)
+
+
+def _shop_rows() -> dict[str, list[tuple[Any, ...]]]:
+    """Rows with their unit: people without orders or city, orders without items, items without shop, and NULL."""
+    r = random.Random(5)
+    rows: dict[str, list[tuple[Any, ...]]] = {table.name: [] for table in SHOP.tables}
+    rows["cities"] = [(number, "NS"[number % 2], number) for number in range(6)]
+    rows["shops"] = [(number, r.choice([None, *range(6)]), r.choice([None, 7, 20, 80])) for number in range(9)]
+    for person in range(30):
+        age = r.choice([None, *range(99)])
+        rows["people"].append((person, age, r.choice([None, *range(6)]), person))
+        for _ in range(r.choice([0, 1, 3, MOST])):
+            order = len(rows["orders"])
+            rows["orders"].append((order, person, r.choice([None, *range(99)]), person))
+            for _ in range(r.choice([0, 1, 2, MOST])):
+                shop = r.choice([None, *range(9)])
+                rows["items"].append((len(rows["items"]), order, shop, r.choice([None, *range(99)]), person))
+    return rows
+
+
+def _small_rows() -> dict[str, list[tuple[Any, ...]]]:
+    rows = small_rows()
+    person_of = {visit[0]: visit[1] for visit in rows["visits"]}
+    owner: dict[str, Callable[[tuple[Any, ...]], int]] = {
+        "people": lambda row: row[0], "visits": lambda row: row[1], "tests": lambda row: person_of[row[1]],
+    }  # fmt: skip
+    return {name: [(*row, owner[name](row)) if name in owner else row for row in found] for name, found in rows.items()}
+
+
+def _opened(dataset: Dataset, rows: dict[str, list[tuple[Any, ...]]]) -> duckdb.DuckDBPyConnection:
+    """The tables as a snapshot has them, with the settings of private connections."""
+    connection = duckdb.connect(":memory:", config=private_settings(threads=1, memory_limit_mb=512))
+    for table in dataset.tables:
+        columns = [f"{column.name} {column.type.sql}" for column in table.columns]
+        columns += ['"unit$id" INTEGER'] if table.protected else []
+        connection.execute(f"CREATE TABLE {table.name} ({', '.join(columns)})")
+        places = ", ".join("?" * len(columns))
+        connection.executemany(f"INSERT INTO {table.name} VALUES ({places})", rows[table.name])
+        if table.protected:
+            connection.execute(f'ALTER TABLE {table.name} ADD COLUMN "unit$draw" UBIGINT')
+            connection.execute(f'UPDATE {table.name} SET "unit$draw" = hash("unit$id")')
+    return connection
+
+
+@pytest.fixture(scope="module")
+def shop() -> Iterator[duckdb.DuckDBPyConnection]:
+    """The shop."""
+    with closing(_opened(SHOP, _shop_rows())) as connection:
+        yield connection
+
+
+@pytest.fixture(scope="module")
+def small() -> Iterator[duckdb.DuckDBPyConnection]:
+    """The small clinic of random trees."""
+    with closing(_opened(SMALL, _small_rows())) as connection:
+        yield connection
+
+
+def _unchanged(core: Core) -> Core:
+    return core
+
+
+def _one_after_another(sources: Sequence[Any]) -> tuple[Branch, ...]:
+    return tuple(Branch(source) for source in sources[1:])
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, statement: Statement) -> list[str]:
+    return sorted(map(repr, connection.execute(statement.sql, list(statement.parameters)).fetchall()))
+
+
+def _cores(text: str, dataset: Dataset) -> tuple[BoundedCore, ...]:
+    return bound(lift(text, dataset, {}))
+
+
+def _differs(connection: duckdb.DuckDBPyConnection, text: str, dataset: Dataset) -> bool:
+    """Whether the statements of a question differ in what they find from those of its plan as the text has it."""
+    for core in _cores(text, dataset):
+        now = lower.lower(core)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(lower, "conditions_first", _unchanged)
+            patch.setattr(lower_unit_groups, "branches_of", _one_after_another)
+            patch.setattr(lower_unit_groups, "turned", lambda before, branch: False)
+            plain = lower.lower(core)
+        if now.sql != plain.sql and _rows(connection, now) != _rows(connection, plain):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_the_rows_are_those_of_the_plan(shop: duckdb.DuckDBPyConnection, text: str) -> None:
+    """Shows it of chains, of pairs, of outer joins, and below groups and unions."""
+    assert not _differs(shop, text, SHOP)
+
+
+def test_the_rows_of_random_trees_are_those_of_their_plans(small: duckdb.DuckDBPyConnection) -> None:
+    """Shows it of trees that nobody wrote."""
+    moved = 0
+    for seed in range(40_000, 40_120):
+        text = make_question(seed)
+        try:
+            cores = _cores(text, SMALL)
+        except Refused:
+            continue
+        moved += any(first.conditions_first(core.core) is not core.core for core in cores)
+        assert not _differs(small, text, SMALL), f"seed {seed}: {text}"
+    assert moved > 12
+
+
+def _always(*_: object) -> bool:
+    return True
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "planted"),
+    [
+        (first, "_kept_with_it", _always),
+        (first, "_equal_columns", lambda part: tuple(part.arguments) if part.operator in ("=", "<>") else None),
+        (join_tree, "_one_row_of", lambda source, beside: source.join is not None and not source.join.outer),
+    ],
+)
+def test_a_condition_or_join_in_the_wrong_place_is_found(
+    shop: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, module: Any, name: str, planted: Any
+) -> None:
+    """Plants conditions behind outer joins, columns that are equal where they differ, and joins below outer ones."""
+    texts = [
+        *TEXTS,
+        f"SELECT COUNT(*) {_CHAIN} WHERE p.city_id <> s.city_id AND c.rank > 2",
+        "SELECT COUNT(*) FROM items i LEFT JOIN shops s ON i.shop_id = s.shop_id JOIN cities c "
+        "ON s.city_id = c.city_id WHERE c.rank > 1",
+    ]
+    assert not any(_differs(shop, text, SHOP) for text in texts)
+    monkeypatch.setattr(module, name, planted)
+    assert any(_differs(shop, text, SHOP) for text in texts)
+
+
+def test_few_public_rows_leave_out_people_first(shop: duckdb.DuckDBPyConnection) -> None:
+    """Shows the order of the first text: cities with people, people with orders, orders with items, then shops."""
+    (core,) = _cores(TEXTS[0], SHOP)
+    branches = branches_of(first.conditions_first(core.core).sources)
+    assert [[source.table.name for source in branch.sources] for branch in branches] == [
+        ["orders", "people", "cities"],
+        ["shops"],
+    ]
+    sql = lower.lower(core).sql
+    assert sql.index('"orders"') < sql.index('"people"') < sql.index('"cities"') < sql.index('"shops"')
+
+
+def test_a_second_time_changes_nothing() -> None:
+    """Shows that lowering a part of a core moves nothing again."""
+    for text in TEXTS:
+        for core in _cores(text, SHOP):
+            once = first.conditions_first(core.core)
+            assert first.conditions_first(once) is once
+
+
+def test_the_rows_that_are_asked_for_are_counted() -> None:
+    """Shows that each row below the first table is counted once for itself and once for each table that it asks for."""
+    (core,) = _cores(TEXTS[0], SHOP)
+    sources = first.conditions_first(core.core).sources
+    assert asked(sources) == MOST * (1 + 1) + 1 * (1 + 1)
+    (pairs,) = _cores(TEXTS[4], SHOP)
+    assert asked(first.conditions_first(pairs.core).sources) == MOST + MOST
+    assert asked(pairs.core.sources) == MOST
+
+
+def test_a_condition_of_every_row_costs_what_it_did_and_more() -> None:
+    """Shows that the bound of one unit's work counts a moved condition for each row of its table."""
+    (core,) = _cores(TEXTS[3], SHOP)
+    without = replace(core, core=replace(core.core, where=None))
+    assert work_of([core]).unit_nanoseconds > work_of([without]).unit_nanoseconds
