@@ -35,6 +35,7 @@ from sql_rewrite.dialects.duckdb_costs import DUCKDB_COSTS
 from sql_rewrite.expression_cost import ExpressionMeter, Took
 from sql_rewrite.expressions import Call, Expression, describe
 from sql_rewrite.join_tree import asked
+from sql_rewrite.list_advice import shorter_lists
 from sql_rewrite.lower_normed import Shape, shape_of, shares_tables
 from sql_rewrite.refuse import refuse
 from sql_rewrite.statistics.registry import sums_of
@@ -380,6 +381,7 @@ def check_work(
             "the query is refused",
             f"Written out for the engine it has {work.operators:,} operators, guards and their copies included, and "
             f"{OPERATORS_MAX:,} may be planned.",
+            *shorter_lists([core.core for core in cores], work.operators, OPERATORS_MAX),
             "nest functions of numbers less deeply: each guard doubles what is below it",
             "ask for its aggregates in several queries",
         )

@@ -4,6 +4,7 @@
     FROM a ANTI JOIN b ON a.k = b.k           FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE a.k = b.k)
     SELECT ENTROPY(k) FROM t                  the entropy of the numbers of SELECT k, COUNT(*) FROM t GROUP BY k
     SELECT MAD(x) FROM t WHERE p              SELECT MEDIAN(ABS(x - (SELECT MEDIAN(x) FROM t WHERE p))) FROM t WHERE p
+    SELECT k, MAD(x) FROM t GROUP BY k        ... (SELECT MEDIAN(r.x) FROM t AS r WHERE r.k = t.k) ... GROUP BY k
     REPEAT(x, n)                              REPEAT(x, NULLIF(LEAST(n, 1001), 1001)), so that no text gets too long
     FORMAT('{:.1f}', x)                       FORMAT('{:.1f}', TRY_CAST(x AS DOUBLE))
 
@@ -58,9 +59,12 @@ def spell_calls(tree: exp.Expr, text: Text, dataset: Dataset) -> list[Finding]:
 def _deviations(node: exp.Select, dataset: Dataset) -> None:
     """The median distance from the median, of all rows of a block: the median is released first, as a stage.
 
-    Of what is non-numeric it is left as it stands, and refused.
+    For each group it is that of the rows with its keys. Of what is non-numeric, and of keys that are no columns or may
+    be NULL, which equals nothing, it is left as it stands, and refused.
     """
-    if node.args.get("from_") is None or node.args.get("group") is not None:
+    grouped = node.args.get("group") is not None
+    keys = _same_keys(node, dataset) if grouped else []
+    if node.args.get("from_") is None or keys is None:
         return
     for call in [one for value in node.expressions for one in value.find_all(exp.Anonymous)]:
         if str(call.this).lower() != "mad" or len(call.expressions) != 1 or call.find_ancestor(exp.Select) is not node:
@@ -82,10 +86,54 @@ def _deviations(node: exp.Select, dataset: Dataset) -> None:
         declared = [table.column(one.name) for one in value.find_all(exp.Column) for table in dataset.tables]
         if any(one is not None and one.type not in _NUMBERS for one in declared):
             continue
+        if keys:
+            _of_group(node, first, keys)
         for part in first.walk():
             part.meta.clear()  # it stands nowhere in the text
         distance = exp.Abs(this=exp.Sub(this=exp.Paren(this=value.copy()), expression=exp.Subquery(this=first)))
         call.replace(placed_like(exp.Median(this=distance), call))
+
+
+_ROWS = "rows_of_mad"
+"""The name of a table of which the median is released first."""
+
+
+def _same_keys(node: exp.Select, dataset: Dataset) -> list[exp.Column] | None:
+    """The keys of a block over one table, where they are columns that are never NULL; None of any other block."""
+    read, group, where = node.args.get("from_"), node.args["group"], node.args.get("where")
+    source = None if read is None else read.this
+    if not isinstance(source, exp.Table) or node.args.get("joins") or (where is not None and where.find(exp.Query)):
+        return None
+    table = next((one for one in dataset.tables if one.name.lower() == source.name.lower()), None)
+    if table is None or populated(group) != {"expressions"} or populated(source) - {"this", "alias"}:
+        return None
+    if source.alias_or_name.lower() == _ROWS:
+        return None
+    # Of keys that belong to one unit it is computed within the unit, or refused with them.
+    owned = {table.key, table.unit_column, *(reference.column for reference in table.references)}
+    for key in group.expressions:
+        column = table.column(key.name.lower()) if isinstance(key, exp.Column) else None
+        if column is None or column.nullable or column.unique or column.name in owned:
+            return None
+    return list(group.expressions)
+
+
+def _of_group(node: exp.Select, first: exp.Select, keys: list[exp.Column]) -> None:
+    """Makes `first` read the rows whose keys are those of the row around it."""
+    source = node.args["from_"].this
+    called = source.args["alias"].this if source.args.get("alias") else source.this
+    for column in first.find_all(exp.Column):
+        column.set("table", exp.to_identifier(_ROWS, quoted=True))
+    first.args["from_"].this.set("alias", exp.TableAlias(this=exp.to_identifier(_ROWS, quoted=True)))
+    for key in keys:
+        inner, outer = (
+            exp.Column(this=key.this.copy(), table=name)
+            for name in (exp.to_identifier(_ROWS, quoted=True), called.copy())
+        )
+        same = exp.EQ(this=inner, expression=outer)
+        where = first.args.get("where")
+        both = same if where is None else exp.And(this=exp.Paren(this=where.this), expression=same)
+        first.set("where", exp.Where(this=both))
 
 
 def _of_noisy_counts(position: Position | None) -> Finding:

@@ -36,7 +36,7 @@ from sql_rewrite.sources import SourceNames, View
 from sql_rewrite.syntax import consume, populated
 from sql_rewrite.text import Text
 
-__all__ = ["PublicMembership", "leaves_out", "written_out"]
+__all__ = ["PublicMembership", "decides", "leaves_out", "written_out"]
 
 WRITTEN_MAX = 100
 """Most different rows of a public table that are written out as conditions; equality with a value is a list."""
@@ -185,3 +185,13 @@ def leaves_out(node: exp.Expr) -> bool:
     while isinstance(above, exp.And | exp.Or | exp.Paren):
         above = above.parent
     return isinstance(above, exp.Where)
+
+
+def decides(node: exp.Expr) -> bool:
+    """The same, or whether it stands so as the condition of a branch of CASE or of IF, which NULL does not take."""
+    inner, above = node, node.parent
+    while isinstance(above, exp.And | exp.Or | exp.Paren):
+        inner, above = above, above.parent
+    if not isinstance(above, exp.If) or above.this is not inner:
+        return isinstance(above, exp.Where)
+    return not isinstance(above.parent, exp.Case) or above.parent.this is None

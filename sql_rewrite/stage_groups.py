@@ -25,7 +25,7 @@ from sql_rewrite.keys import key_domain
 from sql_rewrite.levels import levels_of
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.plan import Arrangement, Core
-from sql_rewrite.public_membership import leaves_out
+from sql_rewrite.public_membership import decides
 from sql_rewrite.refuse import refuse
 from sql_rewrite.rows_block import RowsSeeker, listed
 from sql_rewrite.scope import Scope
@@ -288,7 +288,7 @@ class StageGroups:
             raise self._no_list(node)
         value = self._compared(lifter, node, found.kinds[0])
         self._values.warn(node)
-        return found.has(value, loose=leaves_out(node))
+        return found.has(value, loose=decides(node))
 
     def _listed(self, lifter: ExpressionLift, node: exp.In, query: exp.Select, scope: Scope) -> Expression:
         core, arrangement = self._list(query, scope)
@@ -305,7 +305,7 @@ class StageGroups:
         self._values.warn(node)
         flags = flags_of(core.name, name, len(cells))
         return StageTable(core.name, cells, (value.type,), (("", 0),), (), flags, hidden=public is None).has(
-            value, loose=leaves_out(node)
+            value, loose=decides(node)
         )
 
     def _compared(self, lifter: ExpressionLift, node: exp.In, kind: ColumnType) -> Expression:

@@ -19,6 +19,7 @@ __all__ = [
     "KEY_TYPES",
     "is_released",
     "lists_of",
+    "places_read",
     "released_flag",
     "released_key",
     "released_of",
@@ -79,6 +80,13 @@ def lists_of(core: Core) -> frozenset[tuple[str, str]]:
         listed, of_hidden, _ = place.partition(".")
         read.add((released_of(column), listed if of_hidden else name))
     return frozenset(read)
+
+
+def places_read(core: Core) -> frozenset[tuple[str, str]]:
+    """The places of lists of hidden groups that it reads: of which core, and their numbers."""
+    found = {column for expression in _expressions(core) for column in columns_of(expression)}
+    names = [(released_of(column), column.name.partition("@")[2]) for column in found if is_released(column)]
+    return frozenset((core, place.rpartition(".")[2]) for core, place in names if place)
 
 
 def _expressions(value: object) -> Iterator[Expression]:

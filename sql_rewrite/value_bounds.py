@@ -65,7 +65,7 @@ def _clipped_call(aggregate: Aggregate, *, second: bool) -> str:
     """The call with the argument that has no bounds clipped."""
     name = aggregate.text.split("(", 1)[0].strip().upper() or "SUM"
     clipped = _clipped(aggregate, second=second)
-    if aggregate.fraction is None or name == "MEDIAN":
+    if aggregate.fraction is None or name in ("MEDIAN", "MAD"):
         return f"{name}({clipped})"
     name = "QUANTILE_CONT" if aggregate.function is AggregateFunction.QUANTILE else "QUANTILE_DISC"
     return f"{name}({clipped}, {float(aggregate.fraction):.12g})"

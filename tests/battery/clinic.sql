@@ -777,3 +777,6 @@ SELECT AVG(s) FROM (SELECT patient_id, LAST_VALUE(CASE WHEN cost > 5000 THEN len
 
 -- answered
 SELECT AVG(s) FROM (SELECT patient_id, COUNT(*) OVER (PARTITION BY patient_id ORDER BY length_of_stay_days RANGE BETWEEN 5 PRECEDING AND 5 FOLLOWING) AS s FROM visits)
+
+-- other: values inside a place, one of 4,096, are not distinguished
+SELECT department, MAD(cost) FROM visits GROUP BY department

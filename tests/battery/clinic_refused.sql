@@ -263,7 +263,7 @@ PIVOT patients ON sex IN ('female', 'male') USING COUNT(*)
 PIVOT patients ON sex USING COUNT(*) GROUP BY region
 
 -- refused: unsupported_function
-SELECT department, MAD(cost) FROM visits GROUP BY department
+SELECT department, MAD(cost) FROM visits GROUP BY ROLLUP (department)
 
 -- refused: unsupported_type
 SELECT AVG(m) FROM (SELECT patient_id, MEDIAN(visit_date) AS m FROM visits GROUP BY patient_id)

@@ -817,3 +817,6 @@ SELECT COUNT(*) FROM orders o JOIN customers c USING (customer_id) WHERE AGE(o.o
 
 -- answered
 SELECT AVG(EXTRACT(MONTH FROM AGE(o.ordered, c.joined))) FROM orders o JOIN customers c USING (customer_id)
+
+-- answered
+SELECT CASE WHEN channel IN (SELECT channel FROM orders GROUP BY channel HAVING COUNT(*) > 3) THEN 'often' ELSE 'rarely' END AS k, COUNT(*) FROM orders GROUP BY k

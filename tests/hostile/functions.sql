@@ -618,7 +618,7 @@ SELECT SKEWNESS(education) FROM people
 SELECT ENTROPY(age, 2) FROM people
 
 -- refused: unsupported_function
-SELECT sex, MAD(age) FROM people GROUP BY sex
+SELECT sex, MAD(age) FROM people GROUP BY ROLLUP (sex)
 
 -- refused: unsupported_function
 SELECT PRODUCT(age) FROM people

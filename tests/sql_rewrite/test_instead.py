@@ -20,7 +20,7 @@ from tests.hostile.duck import Reader
 from tests.sql_rewrite.datasets import CLINIC, T, bounds
 
 FIRST_STEPS = (
-    "SELECT MAD(age) FROM people GROUP BY sex",
+    "SELECT MAD(age) FROM people GROUP BY ROLLUP (sex)",
     "SELECT MEDIAN(salary) FROM people",
     "SELECT MIN(born) FROM people",
     "SELECT sex, MODE(education) FROM people GROUP BY sex",

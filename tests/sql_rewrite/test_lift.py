@@ -158,7 +158,7 @@ def test_bounds_belong_to_expressions() -> None:
         ("SELECT COUNT(*) FROM people WHERE age IN (SELECT age FROM people)", "correlated_subquery"),
         ("SELECT COUNT(DISTINCT age, hours) FROM people", "unsupported_sql"),
         ("SELECT MEDIAN(DISTINCT age) FROM people", "unsupported_sql"),
-        ("SELECT MAD(age) FROM people GROUP BY sex", "unsupported_function"),
+        ("SELECT MAD(age) FROM people GROUP BY ROLLUP (sex)", "unsupported_function"),
         ("SELECT SUM(education) FROM people", "unsupported_type"),
         ("SELECT salary, COUNT(*) FROM people GROUP BY salary", "unsupported_type"),
         ("DELETE FROM people", "not_a_query"),

@@ -89,7 +89,7 @@ def test_both_spellings_are_one_plan(spelled: str, plain: str) -> None:
         ("SELECT COUNT(*) FROM people SEMI JOIN visits USING (person_id) SEMI JOIN visits AS v USING (person_id)",
          "unsupported_sql"),
         ("SELECT COUNT(*) FROM people SEMI JOIN visits ON visits.cost = people.age", "correlated_subquery"),
-        ("SELECT sex, MAD(age) FROM people GROUP BY sex", "unsupported_function"),
+        ("SELECT education, MAD(age) FROM people GROUP BY education", "unsupported_function"),
         ("SELECT ENTROPY(sex), COUNT(*) FROM people", "unsupported_function"),
         ("SELECT COUNT(*) FROM people WHERE -age ** 2 > 4", "unsupported_sql"),
         ("SELECT COUNT(*) FROM people WHERE age ** 2 ** 2 > 4", "unsupported_sql"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from dataclasses import replace
 
 import pytest
@@ -15,8 +16,9 @@ from privacy.release import ColumnKind, ReleasedColumn
 from privacy.statement import Released, StageValue
 from server.journey.stages import sampled, stage_values
 from sql_rewrite.bound import BoundedCore, bound
+from sql_rewrite.cost import check_work
 from sql_rewrite.evaluate import evaluate
-from sql_rewrite.expressions import Expression, Literal, columns_of
+from sql_rewrite.expressions import Call, Expression, Literal, columns_of, walk
 from sql_rewrite.functions import build
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
@@ -201,3 +203,51 @@ def test_what_is_not_read_of_hidden_groups_is_refused(sql: str, code: str) -> No
     with pytest.raises(Refused) as refused:
         bound(lift(sql, CLINIC))
     assert refused.value.findings[0].code == code
+
+
+IN_CASE = "SELECT SUM(CASE WHEN {} THEN 1 ELSE 0 END) FROM visits AS v"
+GROUPS = "SELECT ward FROM visits GROUP BY ward"
+
+
+@pytest.mark.parametrize(
+    ("condition", "loose"),
+    [
+        (f"ward IN ({GROUPS})", True),
+        (f"cost > 3 AND (ward IN ({GROUPS}) OR cost < 1)", True),
+        (f"NOT ward IN ({GROUPS})", False),
+        (f"(ward IN ({GROUPS})) IS NULL", False),
+    ],
+)
+def test_a_condition_of_case_takes_null_for_false(condition: str, loose: bool) -> None:
+    """Shows that a branch has room for a hundred groups where NULL and FALSE are one, and tells them apart else."""
+    core = bound(lift(IN_CASE.format(condition), CLINIC))[-1]
+    (argument,) = (one.argument for one in core.statistics)
+    assert argument is not None
+    nulls = [node for node in walk(argument) if isinstance(node, Call) and node.operator == "is_null"]
+    assert (len(nulls) <= 1) == loose
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT AVG(v.cost - (SELECT AVG(w.cost) FROM visits AS w WHERE w.ward = v.ward)) FROM visits AS v",
+        f"SELECT SUM(CASE WHEN ward NOT IN ({GROUPS}) THEN cost ELSE 0 END), AVG(cost) FROM visits",
+        "WITH t AS (SELECT ward, AVG(cost) AS m FROM visits GROUP BY ward) SELECT SUM(CASE WHEN v.cost > t.m THEN "
+        "v.cost - t.m ELSE 0 END) FROM visits AS v JOIN t ON v.ward = t.ward",
+    ],
+)
+def test_a_list_that_has_no_room_says_how_many_groups_it_may_keep(sql: str) -> None:
+    """Shows that a list of so many groups is answered."""
+    with pytest.raises(Refused) as refused:
+        check_work(bound(lift(sql, CLINIC)))
+    (finding,) = refused.value.findings
+    advised = re.search(r"LIMIT (\d+), and join it", finding.instead[0])
+    assert advised is not None
+    kept = "WITH g AS (SELECT ward, AVG(cost) AS m FROM visits GROUP BY ward ORDER BY COUNT(*) DESC LIMIT {}) "
+    for one in (
+        "SELECT AVG(v.cost - g.m) FROM visits AS v JOIN g ON v.ward = g.ward",
+        "SELECT SUM(CASE WHEN v.cost > g.m THEN v.cost - g.m ELSE 0 END) FROM visits AS v JOIN g ON v.ward = g.ward",
+        "SELECT SUM(CASE WHEN ward NOT IN (SELECT ward FROM g) THEN cost ELSE 0 END), AVG(cost) FROM visits",
+    ):
+        if ("NOT IN" in one, "CASE" in one) == ("NOT IN" in sql, "CASE" in sql):
+            check_work(bound(lift(kept.format(advised[1]) + one, CLINIC)))

@@ -104,18 +104,25 @@ def test_a_median_distance_of_rows_is_two_stages() -> None:
     )
     assert keys(mad) == keys(stages)
     assert len(keys(mad)) == 2
+    grouped = "SELECT p.sex, {} AS m FROM people AS p WHERE p.age > 5 OR smoker GROUP BY p.sex, smoker"
+    nested = "(SELECT MEDIAN(w.salary) FROM people w WHERE (w.age > 5 OR w.smoker) AND w.sex = p.sex AND {})"
+    nested = nested.format("w.smoker = p.smoker")
+    assert keys(grouped.format("MAD(salary)")) == keys(grouped.format(f"MEDIAN(ABS(salary - {nested}))"))
     with pytest.raises(Refused) as refused:
         bound(lift("SELECT MAD(income) AS m FROM people WHERE sex = 'male'", CLINIC))
     finding = refused.value.findings[0]
     assert finding.position is not None
     assert finding.position.text == "MAD(income)"
+    assert finding.instead[0] == "MAD(GREATEST(<lowest>, LEAST(income, <highest>)))"
     assert len(keys("SELECT MAD(income) AS m FROM people WHERE income BETWEEN 0 AND 9000")) == 2
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "SELECT sex, MAD(age) FROM people GROUP BY sex",
+        "SELECT education, MAD(age) FROM people GROUP BY education",
+        "SELECT sex, MAD(age) FROM people GROUP BY ROLLUP (sex)",
+        "SELECT sex, MAD(age) FROM people AS rows_of_mad GROUP BY sex",
         "SELECT AVG(m) FROM (SELECT person_id, MODE(ward) AS m, COUNT(*) FROM visits GROUP BY person_id) AS t",
         "SELECT AVG(n) FROM (SELECT person_id, STDDEV(cost) AS n FROM visits GROUP BY person_id) AS t",
         "SELECT AVG(n) FROM (SELECT MEDIAN(cost) OVER (PARTITION BY person_id) AS n FROM visits) AS t",
