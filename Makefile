@@ -9,8 +9,7 @@ up:  ## start everything: environment, demo data, keys, a budget, a server, a fi
 	@./noisegate up
 
 check:  ## format, lint, types, imports, words, fast tests and documentation tests
-	@./noisegate lint
-	@./noisegate test -m "not slow" -q
+	@./noisegate dev check -m "not slow" -q
 
 test:  ## every test that this machine can run
 	@./noisegate test

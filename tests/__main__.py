@@ -7,6 +7,7 @@
     dev TOOL [ARGUMENTS]                      a tool of the environment, where you stand
     dev trace SQL                             one query on its way to its price, step by step: plan, bounds, statement,
                                               noise
+    dev check [ARGUMENTS OF PYTEST]           the static checks beside the tests: what `make check` and .ci/run do
 
 examples
     ./noisegate test tests/privacy -q
@@ -45,10 +46,10 @@ def main(command: str, arguments: list[str]) -> int:
     if arguments[:1] in (["-h"], ["--help"]):
         print(__doc__, flush=True)
         return 0
+    # Tests start Python several hundred times, and each start would compile the project anew.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if command == "test":
         os.chdir(ROOT)
-        # Tests start Python several hundred times, and each start would compile the project anew.
-        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         _replace(["pytest", *pytest_arguments(arguments)])
     if command == "lint":
         return _lint(arguments)
@@ -56,6 +57,8 @@ def main(command: str, arguments: list[str]) -> int:
         return _usage("dev needs the name of a tool, for instance: ./noisegate dev ruff check .")
     if arguments[0] == "trace":
         arguments = ["python", "-m", "server.cli.trace", *arguments[1:]]
+    if arguments[0] == "check":
+        return _check(arguments[1:])
     _replace(arguments)
     return 0
 
@@ -93,15 +96,31 @@ def _lint(arguments: list[str]) -> int:
     unknown = [argument for argument in arguments if argument not in LINT]
     if unknown:
         return _usage(f'lint does not know "{unknown[0]}"; it has {", ".join(LINT)}')
-    # All at once, for the types take as long as the others together; what they say is shown in the order of the names.
+    return _reported(_started(arguments or list(LINT)))
+
+
+def _check(arguments: list[str]) -> int:
+    """The static checks beside the tests: the types are read by one process, which would leave the others idle."""
+    running = _started(list(LINT))
+    tested = subprocess.run([*tool_command("pytest"), *pytest_arguments(arguments)], cwd=ROOT).returncode
+    return _reported(running) or tested
+
+
+def _started(names: list[str]) -> dict[str, subprocess.Popen[bytes]]:
+    """The named checks, all at once: the types take as long as the others together."""
     running = {}
     variables = {**os.environ, **({"FORCE_COLOR": "1", "MYPY_FORCE_COLOR": "1"} if sys.stdout.isatty() else {})}
-    for name in arguments or LINT:
+    for name in names:
         tool, *rest = LINT[name]
         command = [*tool_command(tool), *rest]
         running[name] = subprocess.Popen(
             command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
+    return running
+
+
+def _reported(running: dict[str, subprocess.Popen[bytes]]) -> int:
+    """Shows what the checks say, in the order of their names, and returns 1 when one of them failed."""
     failed = []
     for name, process in running.items():
         print(f"== {name}: {' '.join(LINT[name])}", file=sys.stderr, flush=True)

@@ -6,7 +6,6 @@ import ast
 import inspect
 import json
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 import typer
@@ -23,8 +22,8 @@ from server.cli import asking
 from server.wire.requests import QueryBody
 from tests.mechanisms.support import SeededBits, scalar_core, selected_core, units
 from tests.mechanisms.test_release import COUNT_ESTIMATE
+from tests.trees import sources
 
-CHECKOUT = Path(__file__).resolve().parents[1]
 CORES = {"public": scalar_core([units("n")], [COUNT_ESTIMATE]), "hidden": selected_core()}
 DELTA = Fraction(1, 10**6)
 
@@ -118,14 +117,13 @@ def test_nobody_reads_a_part_of_a_mechanisms_name() -> None:
     """No room compares with the name of a measurement, or with a prefix of one: the registry has fields for that."""
     names = {*MEASUREMENTS, *(family.value for family in NoiseFamily)}
     found = []
-    for room in ("privacy", "mechanisms", "accountant", "sql_rewrite", "server"):
-        for path in sorted((CHECKOUT / room).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-                compared: list[ast.expr] = []
-                if isinstance(node, ast.Compare):
-                    compared = [node.left, *node.comparators]
-                elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                    compared = list(node.args) if node.func.attr in ("startswith", "endswith") else []
-                values = [part.value for one in compared for part in ast.walk(one) if isinstance(part, ast.Constant)]
-                found += [f"{path.name}:{node.lineno}: {value}" for value in values if value in names]
+    for name, tree in sources("privacy", "mechanisms", "accountant", "sql_rewrite", "server"):
+        for node in ast.walk(tree):
+            compared: list[ast.expr] = []
+            if isinstance(node, ast.Compare):
+                compared = [node.left, *node.comparators]
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                compared = list(node.args) if node.func.attr in ("startswith", "endswith") else []
+            values = [part.value for one in compared for part in ast.walk(one) if isinstance(part, ast.Constant)]
+            found += [f"{name}:{node.lineno}: {value}" for value in values if value in names]
     assert found == []

@@ -10,12 +10,12 @@ import subprocess
 import sys
 import tokenize
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-CHECKOUT = Path(__file__).resolve().parents[1]
+from tests.trees import CHECKOUT, files_of, sources, tree_of
+
 PRIVACY_ROOMS = ("privacy", "mechanisms", "accountant", "sql_rewrite", "engines")
 ROOMS = (*PRIVACY_ROOMS, "server", "migrations")
 Finding = tuple[int, str]
@@ -39,24 +39,6 @@ def tracked() -> list[Path]:
         folders[:] = [name for name in folders if name not in skipped and not name.endswith("_cache")]
         found += [Path(folder) / name for name in names]
     return sorted(found)
-
-
-def sources(*rooms: str) -> Iterator[tuple[str, ast.Module]]:
-    """Every Python file of these rooms: its name in the checkout and its tree."""
-    for room in rooms:
-        for name in files_of(room):
-            yield name, tree_of(name)
-
-
-def files_of(room: str) -> list[str]:
-    """Every Python file of a room, by its name in the checkout."""
-    return sorted(path.relative_to(CHECKOUT).as_posix() for path in (CHECKOUT / room).rglob("*.py"))
-
-
-@cache
-def tree_of(name: str) -> ast.Module:
-    """The tree of one file."""
-    return ast.parse((CHECKOUT / name).read_text(encoding="utf-8"), name)
 
 
 def report(rule: Callable[[str, ast.Module], Iterator[Finding]], *rooms: str) -> list[str]:
@@ -250,8 +232,15 @@ def open_matches(name: str, tree: ast.Module) -> Iterator[Finding]:
 def powers_told_apart(name: str, tree: ast.Module) -> Iterator[Finding]:
     """`x if power is NormPower.L1 else y`: a further power would get the value of another one."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.IfExp) and re.search(r"\bis (not )?NormPower\.", ast.unparse(node.test)):
+        if isinstance(node, ast.IfExp) and any(map(_asks_for_a_power, ast.walk(node.test))):
             yield node.lineno, "takes one power of a norm for all others: NormPower.choose names each"
+
+
+def _asks_for_a_power(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Compare) or not isinstance(node.ops[0], ast.Is | ast.IsNot):
+        return False
+    side = node.comparators[0]
+    return isinstance(side, ast.Attribute) and isinstance(side.value, ast.Name) and side.value.id == "NormPower"
 
 
 def test_no_power_of_a_norm_stands_for_the_others() -> None:

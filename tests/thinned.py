@@ -22,7 +22,9 @@ def thinned(every: int) -> pytest.MarkDecorator:
 
 def slow_ones(slow: Collection[Value], values: Iterable[Value]) -> list[object]:
     """The values of a parameter, of which these are marked slow."""
-    return [pytest.param(value, marks=pytest.mark.slow) if value in slow else value for value in values]
+    given = list(values)
+    assert all(value in given for value in slow), f"{slow} are not all among {given}"
+    return [pytest.param(value, marks=pytest.mark.slow) if value in slow else value for value in given]
 
 
 POSTGRESQL_EVERY = 5

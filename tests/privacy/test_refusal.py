@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
 import pytest
 
 from privacy.refusal import CODES, Collector, Finding, Refused
 from privacy.warning import WARNINGS
+from tests.trees import sources
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 ROOMS = ("privacy", "sql_rewrite", "mechanisms", "engines", "accountant", "server", "migrations")
 DOCUMENTS = {"server/wire/answers.py"}
 """Files whose classes describe JSON documents and carry nothing."""
@@ -66,9 +65,8 @@ def test_refusals_have_codes_of_refusals() -> None:
 def test_one_type_carries_the_words() -> None:
     """Shows that no other class has fields for what and why: exceptions and documents hold or show a Finding."""
     carriers = []
-    for path in sorted(path for room in ROOMS for path in (CHECKOUT / room).rglob("*.py")):
-        place = path.relative_to(CHECKOUT).as_posix()
-        for node in ast.walk(ast.parse(path.read_text())):
+    for place, tree in sources(*ROOMS):
+        for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef) and {"what", "why"} <= _fields(node) and place not in DOCUMENTS:
                 carriers.append(f"{place}: {node.name}")
     assert carriers == ["privacy/refusal.py: Finding"]

@@ -1,0 +1,30 @@
+"""The syntax trees of the product, each parsed once, for the tests that read its code."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+__all__ = ["CHECKOUT", "files_of", "sources", "tree_of"]
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+
+
+def sources(*rooms: str) -> Iterator[tuple[str, ast.Module]]:
+    """Every Python file of these rooms: its name in the checkout and its tree."""
+    for room in rooms:
+        for name in files_of(room):
+            yield name, tree_of(name)
+
+
+def files_of(room: str) -> list[str]:
+    """Every Python file of a room, by its name in the checkout."""
+    return sorted(path.relative_to(CHECKOUT).as_posix() for path in (CHECKOUT / room).rglob("*.py"))
+
+
+@cache
+def tree_of(name: str) -> ast.Module:
+    """The tree of one file."""
+    return ast.parse((CHECKOUT / name).read_text(encoding="utf-8"), name)
