@@ -17,6 +17,10 @@ from sql_rewrite.plan import Core
 __all__ = ["BoundedCore", "BoundedNorm", "BoundedStatistic", "finer"]
 
 
+_CELLS_FEW = 16
+"""Public groups that are few beside any number of rows."""
+
+
 def finer(encoding: Encoding, places: int) -> Encoding:
     """The same range in steps divided by 2^places; negative ones take back what positive ones did."""
     if places < 0:
@@ -123,6 +127,22 @@ class BoundedCore:
     def one_row(self) -> bool:
         """Whether each unit owns at most one row, so that nothing is cut."""
         return isinstance(self.contribution, Contribution) and self.contribution.one_row
+
+    @property
+    def chosen_by_cell(self) -> bool:
+        """Whether a unit's groups are chosen among its cells, and not among its rows: a function of declarations.
+
+        The choice is the same: it ranks the groups that a unit has, by their keys. Grouping first leaves as many rows
+        for the window as there are cells, at most one for each public group; it pays where these are few, or few beside
+        the rows that units may have. Of hidden groups there may be as many as rows; and quantiles and different values
+        need the rows of the groups that are kept.
+        """
+        domain = self.described.keys.domain
+        if not isinstance(self.contribution, Contribution) or not self.contribution.choose_groups or domain is None:
+            return False
+        if any(item.statistic.tree is not None or item.distinct is not None for item in self.statistics):
+            return False
+        return len(domain) <= max(_CELLS_FEW, self.contribution.total // _CELLS_FEW)
 
     def clipped(self) -> tuple[tuple[str, Value, Value], ...]:
         """The columns whose values beyond the declared bounds count as the bound, with the bounds."""

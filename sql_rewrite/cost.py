@@ -158,6 +158,8 @@ def _statement_work(given: BoundedCore, costs: EngineCosts, passes: int) -> _Sta
     unit += groups * (costs.group + _sums(bounded) * costs.group / 10)
     if not bounded.one_row and passes:
         unit += cells * _held_nanoseconds(bounded, costs)
+    choice = (costs.choice + costs.key * len(bounded.core.keys)) * bounded.chosen_by_cell
+    unit += min(len(bounded.described.keys.domain or ()), stored) * choice
     if not bounded.one_row:
         # Values of the unit do not lie together once they are grouped.
         unit += stored * costs.clipped * sum(1 for b in bounded.statistics if b.distinct is not None)
@@ -173,7 +175,7 @@ def _statement_work(given: BoundedCore, costs: EngineCosts, passes: int) -> _Sta
     unit += asked(bounded.core.sources) * costs.join * max(1, reads)
     of_cell = _cell_nanoseconds(bounded, costs) if passes and shape is Shape.CELLS else 0.0
     expected = (root.rows_expected or ROWS_ASSUMED) * times_tried(bounded.core.sources)
-    rows = (reads * below.row + expected * (usual.row + of_cell)) * USUAL_SHARE
+    rows = (reads * below.row + expected * (usual.row + of_cell + choice * _cells_share(bounded))) * USUAL_SHARE
     return _Statement(unit, rows, worst.operators + reads * below.operators)
 
 
@@ -212,16 +214,22 @@ _ROWS_TOGETHER = 8
 """Rows of a unit, where it is predicted how many of its rows are in one cell: a usual number of visits."""
 
 
-def _cell_nanoseconds(bounded: BoundedCore, costs: EngineCosts) -> float:
-    """What the cells of units take for each row, if each unit's rows are spread evenly over all groups.
+def _cells_share(bounded: BoundedCore) -> float:
+    """The cells of units for each row, if each unit's rows are spread evenly over all groups.
 
     A prediction alone: it is in no bound.
     """
     domain = bounded.described.keys.domain
-    share = 1.0
-    if domain:
-        share = len(domain) * (1 - (1 - 1 / len(domain)) ** _ROWS_TOGETHER) / _ROWS_TOGETHER
-    return share * (costs.cell + costs.cell_sum * sum(sums_of(b.statistic.kind).numbers(b) for b in bounded.statistics))
+    if not domain:
+        return 1.0
+    return len(domain) * (1 - (1 - 1 / len(domain)) ** _ROWS_TOGETHER) / _ROWS_TOGETHER
+
+
+def _cell_nanoseconds(bounded: BoundedCore, costs: EngineCosts) -> float:
+    """What the cells of units take for each row."""
+    return _cells_share(bounded) * (
+        costs.cell + costs.cell_sum * sum(sums_of(b.statistic.kind).numbers(b) for b in bounded.statistics)
+    )
 
 
 def _sums(bounded: BoundedCore) -> int:
@@ -302,7 +310,7 @@ def _core(bounded: BoundedCore, costs: EngineCosts, passes: int, *, typical: int
                     row += costs.salt_text + costs.salt_character * min(meter.characters(key), _KEY_CHARACTERS)
         match bounded.contribution:
             case Contribution() as counted:
-                if counted.choose_groups:
+                if counted.choose_groups and not bounded.chosen_by_cell:
                     row += costs.choice + costs.key * len(keys)
                 if counted.scaled:
                     # The rows of the unit over all its groups: a window over at most as many rows as the choice sorts.

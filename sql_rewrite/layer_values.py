@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
 
-from sql_rewrite.scalars import EngineType, ExtremeName, Scalar, node
+from sql_rewrite.scalars import EngineType, ExtremeName, Named, Scalar, node
 
 __all__ = [
     "AllTrue",
@@ -22,10 +22,12 @@ __all__ = [
     "Factor",
     "FineSteps",
     "Half",
+    "HeldSteps",
     "KeyText",
     "KeyedOrder",
     "LeastPlace",
     "ListedPlaces",
+    "NearestSteps",
     "NormBin",
     "NumberOf",
     "OfPair",
@@ -49,6 +51,30 @@ class Steps(Scalar):
     value: Scalar
     offset: Fraction
     step: Fraction
+    lowest: int
+    highest: int
+
+
+@node
+class NearestSteps(Scalar):
+    """The whole number of steps nearest to the way from the offset to a number, as any double; NULL for NULL.
+
+    The number may be an integer. Offset and step are doubles.
+    """
+
+    value: Scalar
+    offset: Fraction
+    step: Fraction
+
+
+@node
+class HeldSteps(Scalar):
+    """A whole double as an INTEGER, moved to the nearest of [lowest, highest] when it lies outside; NULL for NULL.
+
+    Total, and within its ends, whatever the double is: what is not a number becomes the highest. The ends are doubles.
+    """
+
+    steps: Named
     lowest: int
     highest: int
 

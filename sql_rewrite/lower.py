@@ -6,7 +6,8 @@ unit and group, C = groups per unit):
     one row per unit      rows -> group by key
     units are scaled      as lower_normed.py says: no choice of groups
     no choice of groups   rows -> group by unit and key, bound what the unit adds (lower_units.py) -> group by key
-    choice of groups      rows -> keep C groups of each unit by a keyed hash -> as above
+    choice of groups      rows -> keep C groups of each unit by a keyed hash -> as above; of few public groups the
+                          choice is among those that are grouped by unit and key (`BoundedCore.chosen_by_cell`)
     different values      beside the others, as lower_distinct.py says
 
 The window of the choice ranks groups (dense_rank) by a hash of the unit's secret draw and the key, with the key
@@ -29,20 +30,20 @@ from typing import assert_never
 
 from privacy.policy import ColumnType
 from privacy.statement import Shared, SharedTable, Statement, StatementKey, StatementPlaces, StatementSum
-from privacy.statistic import Encoding
 from privacy.stored_norms import FIRST
 from sql_rewrite.bounded import BoundedCore, BoundedStatistic
 from sql_rewrite.conditions_first import conditions_first
 from sql_rewrite.contribution import Contribution, NormedContribution
 from sql_rewrite.dialects.dialect import Dialect
 from sql_rewrite.dialects.duckdb import DUCKDB
-from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, needs_wide
-from sql_rewrite.layer_values import Count, Half, KeyText, ListedPlaces, PlaceCounts, Steps, Sum
+from sql_rewrite.expressions import ColumnRef, Expression, needs_wide
+from sql_rewrite.layer_values import Count, Half, KeyText, ListedPlaces, PlaceCounts, Sum
 from sql_rewrite.lower_distinct import merged, told_apart, values_summed
 from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_expression import lower as lower_expression
 from sql_rewrite.lower_normed import NormSums, Shape
 from sql_rewrite.lower_ranks import places_counted, places_summed
+from sql_rewrite.lower_steps import in_two_layers, steps_of
 from sql_rewrite.lower_unit_groups import DRAW, UNIT, lowered_sources, read_columns
 from sql_rewrite.lower_units import UnitSums
 from sql_rewrite.plan import KEY_CHARACTERS_MAX
@@ -59,10 +60,8 @@ from sql_rewrite.relations import (
     TableRows,
 )
 from sql_rewrite.scalars import (
-    Arithmetic,
     Case,
     Cast,
-    Clip,
     Coalesce,
     Column,
     EngineType,
@@ -267,7 +266,7 @@ class _Lowering:
         for bounded in self.bounded.statistics:
             columns += self._row_columns(bounded)
         where = self._where()
-        return TableRows(tuple(columns), self._sources(draw=draw), where)
+        return in_two_layers(TableRows(tuple(columns), self._sources(draw=draw), where))
 
     def _placed(self, *, with_unit: bool, with_draw: bool, as_text: bool = False) -> list[Output]:
         """The unit of a row, its draw, and its keys; with `as_text` these never as places in a list."""
@@ -304,9 +303,11 @@ class _Lowering:
     def _listed(self, key: Expression) -> bool:
         """Whether a key may be stored as its place in a declared list: grouped as it is, its text is read at the end.
 
-        Where groups are chosen their texts decide, as they do in snapshots that store texts.
+        Where groups are chosen their texts decide, as they do in snapshots that store texts: rows have them then, and
+        cells get them.
         """
         chosen = isinstance(self.bounded.contribution, Contribution) and self.bounded.contribution.choose_groups
+        chosen = chosen and not self.bounded.chosen_by_cell
         return isinstance(key, ColumnRef) and key.type is ColumnType.TEXT and key.domain is not None and not chosen
 
     def _row_columns(self, bounded: BoundedStatistic) -> list[Output]:
@@ -314,38 +315,22 @@ class _Lowering:
         name = bounded.statistic.name
         columns = []
         if bounded.argument is not None:
-            columns.append(Output(self._encoded(bounded), f"{name}t"))
+            columns.append(Output(self._encoded(bounded, layered=True), f"{name}t"))
         if bounded.second is not None:
-            columns.append(Output(self._steps(bounded.second, bounded.statistic.second), f"{name}u"))
+            assert bounded.statistic.second is not None
+            second = steps_of(bounded.second, bounded.statistic.second, self.parameters, layered=True)
+            columns.append(Output(second, f"{name}u"))
         if bounded.filter is not None:
             columns.append(Output(Holds(lower_expression(bounded.filter, self.parameters)), f"{name}f"))
         if bounded.present is not None:
             columns.append(Output(lower_expression(bounded.present, self.parameters), f"{name}h"))
         return columns
 
-    def _encoded(self, bounded: BoundedStatistic) -> Scalar:
+    def _encoded(self, bounded: BoundedStatistic, *, layered: bool = False) -> Scalar:
         """The integer T of a statistic's argument."""
         assert bounded.argument is not None
-        return self._steps(bounded.argument, bounded.row_encoding)
-
-    def _steps(self, argument: Expression, encoding: Encoding | None) -> Scalar:
-        """The integer T of a value: moved to whole steps and clipped; NULL for NULL.
-
-        The clip is on integers, so the bound is true whatever floating-point arithmetic came before it.
-        """
-        assert encoding is not None
-        offset, step = encoding.offset, encoding.step
-        ends = offset + encoding.lowest * step, offset + encoding.highest * step
-        whole = step.numerator == 1 and all(end.denominator == 1 for end in (offset, *ends))
-        if argument.type is ColumnType.INTEGER and whole:
-            lowest, highest = int(ends[0]), int(ends[1])
-            value = lower_expression(_unclipped(argument, lowest, highest), self.parameters)
-            clipped = Cast(Clip(value, Whole(lowest), Whole(highest), closed=False), EngineType.INTEGER)
-            moved = Arithmetic("-", clipped, Whole(offset.numerator), EngineType.INTEGER)
-            return moved if step == 1 else Arithmetic("*", moved, Whole(step.denominator), EngineType.INTEGER)
-        # The argument lies between its bounds already (clip_columns). The bound is true even if it did not.
-        value = lower_expression(argument, self.parameters)
-        return Steps(value, offset, step, encoding.lowest, encoding.highest)
+        assert bounded.row_encoding is not None
+        return steps_of(bounded.argument, bounded.row_encoding, self.parameters, layered=layered)
 
     def _vector(self, bounded: BoundedStatistic) -> list[Scalar]:
         """The integers that one row of the base adds to each coordinate (NULL: nothing)."""
@@ -386,14 +371,18 @@ class _Lowering:
     def _units_summed(self, contribution: Contribution) -> Relation:
         """Partial sums per unit and group, held to what its rows are worth, then summed per group."""
         rows = self._base(with_unit=True)
-        if contribution.choose_groups:
+        by_cell = self.bounded.chosen_by_cell
+        if contribution.choose_groups and not by_cell:
             rows = ChosenGroups(rows, self.keys, contribution.groups)
         names, hidden = self.keys, self.hidden
         if hidden:
             rows, names = Salted(rows, hidden), ("s", *names)
         unit_sums = UnitSums(self.bounded, contribution)
-        by = ("u", *names)
+        by = ("u", "d", *names) if by_cell else ("u", *names)
         layer: Relation = Grouped(rows, "r", by, by, unit_sums.partial())
+        if by_cell:
+            texts = tuple([name for name, key in self.core.keys if key.type is ColumnType.TEXT])
+            layer = ChosenGroups(layer, self.keys, contribution.groups, texts)
         layer = unit_sums.with_totals(layer)
         for place, outputs in enumerate(unit_sums.masses()):
             if outputs:
@@ -415,12 +404,3 @@ class _Lowering:
 def _coordinates(statistics: tuple[BoundedStatistic, ...]) -> tuple[str, ...]:
     """The names of their sums."""
     return tuple([f"{b.statistic.name}_{i}" for b in statistics for i in range(b.statistic.coordinates)])
-
-
-def _unclipped(argument: Expression, lowest: int, highest: int) -> Expression:
-    """The argument without its own clip to the same bounds, which would be repeated: the engine plans both."""
-    if isinstance(argument, Call) and argument.operator == "clip":
-        inner, low, high = argument.arguments
-        if isinstance(low, Literal) and isinstance(high, Literal) and (low.value, high.value) == (lowest, highest):
-            return inner
-    return argument

@@ -136,12 +136,15 @@ class ChosenGroups(Relation):
     """The rows of at most `groups` groups of each unit, chosen by a hash that is keyed with the unit's draw.
 
     The choice is a function of the unit's own rows and its draw alone: groups are ranked by the hash of draw and keys,
-    with the keys themselves as tie-break, because two keys with one hash must not share a rank.
+    with the keys themselves as tie-break, because two keys with one hash must not share a rank. The rows may be grouped
+    by unit and keys before: which keys a unit has is all that is ranked. Those in `texts` are ranked as texts, whatever
+    they are stored as.
     """
 
     rows: Relation
     keys: tuple[str, ...]
     groups: int
+    texts: tuple[str, ...] = ()
 
 
 @node

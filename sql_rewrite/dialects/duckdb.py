@@ -1,6 +1,6 @@
-"""DuckDB's SQL. Everything that is written because of how this engine behaves is written here and in duckdb_scalars.py.
+"""DuckDB's SQL. What is written because of how this engine behaves is here, in duckdb_scalars.py and duckdb_steps.py.
 
-Here are the layers of a statement, and the aggregates in them; there are the operators on one row.
+Here are the layers of a statement, and the aggregates in them; there the operators on one row, and its values as steps.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from privacy.norms import BINS, BINS_PER_OCTAVE
 from sql_rewrite.dialects.dialect import writes
 from sql_rewrite.dialects.duckdb_costs import DUCKDB_COSTS
 from sql_rewrite.dialects.duckdb_frames import frame_text
-from sql_rewrite.dialects.duckdb_scalars import ADDED, MULTIPLIED, DuckDBScalars, quote
+from sql_rewrite.dialects.duckdb_scalars import ADDED, MULTIPLIED, quote
+from sql_rewrite.dialects.duckdb_steps import DuckDBSteps, double_text
 from sql_rewrite.layer_values import (
     AllTrue,
     AnyTrue,
@@ -23,21 +24,18 @@ from sql_rewrite.layer_values import (
     Distinct,
     EndOf,
     Factor,
-    FineSteps,
     Half,
     KeyedOrder,
     KeyText,
     LeastPlace,
     ListedPlaces,
     NormBin,
-    NumberOf,
     OfPair,
     OneZero,
     OnlyOne,
     PlaceCounts,
     PlaceSums,
     Ranked,
-    Steps,
     Sum,
 )
 from sql_rewrite.relations import (
@@ -66,7 +64,7 @@ from sql_rewrite.relations import (
     WithinUnit,
     WithTotals,
 )
-from sql_rewrite.scalars import Clip, EngineType
+from sql_rewrite.scalars import EngineType
 
 __all__ = ["DUCKDB", "SEED", "DuckDB", "quote"]
 
@@ -80,48 +78,17 @@ SEED = "getvariable('seed')"
 """The worker's number of this run; NULL where statements are only planned."""
 
 
-class DuckDB(DuckDBScalars):
+class DuckDB(DuckDBSteps):
     """Writes statements for DuckDB."""
 
     costs = DUCKDB_COSTS
 
-    # Rows to integers, and integers to sums
-
-    @writes(Steps)
-    def _steps(self, node: Steps) -> str:
-        value = self.write(node.value)
-        # TRY_CAST keeps this total and the clip within its ends whatever the value is. GREATEST and LEAST ignore
-        # NULL, so NULL is kept out of them.
-        steps = (
-            f"TRY_CAST(ROUND((CAST({value} AS DOUBLE) - {_double(float(node.offset))}) / "
-            f"{_double(float(node.step))}) AS BIGINT)"
-        )
-        inside = f"GREATEST({node.lowest}, LEAST({steps}, {node.highest}))"
-        # A clip is NULL where its value is: the engine would compute both that and the value.
-        tested = self.operand(node.value.value, ADDED) if isinstance(node.value, Clip) else value
-        return f"CASE WHEN {tested} IS NULL THEN NULL ELSE {inside} END"
-
-    @writes(FineSteps)
-    def _fine_steps(self, node: FineSteps) -> str:
-        value = self.write(node.value)
-        limit = _double(float(node.limit * node.step))
-        # GREATEST and LEAST ignore NULL. A quotient by a power of two is exact, and so is the cast of a whole double.
-        held = f"GREATEST(-{limit}, LEAST({value}, {limit}))"
-        return (
-            f"CASE WHEN {value} IS NULL THEN NULL ELSE CAST(ROUND({held} / {_double(float(node.step))}) AS HUGEINT) END"
-        )
-
-    @writes(NumberOf)
-    def _number_of(self, node: NumberOf) -> str:
-        """Of the size, whose 53 digits are kept: the cast of a negative integer below -2^64 rounds its two halves."""
-        steps = self.write(node.steps)
-        size = f"CASE WHEN {steps} < 0 THEN - CAST(- {steps} AS DOUBLE) ELSE CAST({steps} AS DOUBLE) END"
-        return f"({size}) * {_double(float(node.step))}"
+    # Integers to sums
 
     @writes(OneZero)
     def _one_zero(self, node: OneZero) -> str:
         value = self.write(node.value)
-        return f"CASE WHEN {value} = 0 THEN {_double(0.0)} ELSE {value} END"
+        return f"CASE WHEN {value} = 0 THEN {double_text(0.0)} ELSE {value} END"
 
     @writes(KeyText)
     def _key_text(self, node: KeyText) -> str:
@@ -239,7 +206,7 @@ class DuckDB(DuckDBScalars):
         numerator = _double_below(most * (1 - Fraction(1, 2**48)))
         return (
             f"CASE WHEN {value} <= {math.floor(node.norm**2)} THEN {2**node.parts} "
-            f"ELSE CAST(floor({_double(numerator)} / sqrt(CAST({value} AS DOUBLE))) AS BIGINT) END"
+            f"ELSE CAST(floor({double_text(numerator)} / sqrt(CAST({value} AS DOUBLE))) AS BIGINT) END"
         )
 
     @writes(NormBin)
@@ -318,8 +285,8 @@ class DuckDB(DuckDBScalars):
     @writes(ChosenGroups)
     def _chosen_groups(self, node: ChosenGroups) -> str:
         """Ranks by `hash`, which is not a volatile function: the engine refuses one in the ORDER BY of a window."""
-        keys = _names(node.keys)
-        hashed = ", ".join(_names(("d", *node.keys)))
+        keys = [f'CAST("{key}" AS VARCHAR)' if key in node.texts else f'"{key}"' for key in node.keys]
+        hashed = ", ".join([*_names(("d",)), *keys])
         order = ", ".join([f"hash({hashed})", *keys])
         return (
             f'SELECT * FROM (SELECT *, dense_rank() OVER (PARTITION BY "u" ORDER BY {order}) AS "rank" '
@@ -478,11 +445,6 @@ class DuckDB(DuckDBScalars):
 
 def _names(names: Iterable[str]) -> list[str]:
     return [f'"{name}"' for name in names]
-
-
-def _double(value: float) -> str:
-    """A double literal that reads back to the same number."""
-    return f"CAST('{value!r}' AS DOUBLE)"
 
 
 def _double_below(value: Fraction) -> float:

@@ -24,19 +24,19 @@ from mechanisms.measurements.truncated_geometric import TruncatedGeometricMeasur
 from privacy.bounds import BOUND_MAX
 from privacy.events import GaussianEvent, LaplaceEvent
 from privacy.policy import KeyValue
-from privacy.statistic import Sensitivity, StatisticKind
+from privacy.statistic import Encoding, Sensitivity, StatisticKind
 from sql_rewrite import bound as bounding
 from sql_rewrite import evaluate as evaluating
-from sql_rewrite import group_keys, join_links, joins, lower_expression, lower_units, unit_worth
+from sql_rewrite import group_keys, join_links, joins, lower_expression, lower_steps, lower_units, unit_worth
 from sql_rewrite import lower as lowering
 from sql_rewrite.bound import BoundedStatistic
 from sql_rewrite.contribution import Bounding, Contribution
 from sql_rewrite.dialects.duckdb import DUCKDB, DuckDB
-from sql_rewrite.expressions import ColumnRef
+from sql_rewrite.expressions import ColumnRef, Expression
 from sql_rewrite.functions import building
-from sql_rewrite.layer_values import PlaceCounts, Steps
+from sql_rewrite.layer_values import HeldSteps, PlaceCounts, Steps
 from sql_rewrite.plan import Core
-from sql_rewrite.relations import Extended, Output, Relation, TableRows
+from sql_rewrite.relations import ChosenGroups, Extended, Grouped, Output, Relation, TableRows
 from sql_rewrite.scalars import Arithmetic, Cast, Coalesce, Column, EngineType, Named, Scalar, Whole
 from sql_rewrite.statistics import moments, ranks, totals, vectors
 from sql_rewrite.statistics.moments import Moments
@@ -353,20 +353,43 @@ def values_not_clipped(patch: pytest.MonkeyPatch) -> None:
         value = lower_expression.lower(argument, self.parameters)
         return Steps(value, encoding.offset, encoding.step, encoding.lowest, encoding.highest)
 
-    def steps(self: Any, node: Steps) -> str:
-        scaled = f"ROUND((CAST({self.write(node.value)} AS DOUBLE) - {float(node.offset)!r}) / {float(node.step)!r})"
-        return f"TRY_CAST({scaled} AS BIGINT)"
-
-    patch.setattr(_Lowering, "_encoded", encoded)
-    patch.setitem(DUCKDB._writers, Steps, steps)
+    patch.setattr(_Lowering, "_encoded", lambda self, bounded, *, layered=False: encoded(self, bounded))
+    patch.setitem(DUCKDB._writers, HeldSteps, lambda self, node: f"TRY_CAST({self.write(node.steps)} AS BIGINT)")
 
 
 @planted("expected")
 def null_becomes_the_upper_bound(patch: pytest.MonkeyPatch) -> None:
-    """LEAST skips NULL, so a missing value becomes the highest one."""
-    genuine = DUCKDB._writers[Steps]
-    guard = re.compile(r"\ACASE WHEN .* IS NULL THEN NULL ELSE (GREATEST\(.*\)) END\Z", re.DOTALL)
-    patch.setitem(DUCKDB._writers, Steps, lambda self, node: guard.sub(r"\1", genuine(self, node)))
+    """A missing value is in no branch that compares it, and the last branch is the highest one."""
+    genuine = DUCKDB._writers[HeldSteps]
+    last = re.compile(r"WHEN (\S+) > (CAST\('[^']*' AS DOUBLE\)) THEN \2 ELSE \1 END")
+    patch.setitem(
+        DUCKDB._writers,
+        HeldSteps,
+        lambda self, node: last.sub(r"WHEN \1 <= \2 THEN \1 ELSE \2 END", genuine(self, node)),
+    )
+
+
+@planted("changed by|expected")
+def clip_left_to_wider_ends(patch: pytest.MonkeyPatch) -> None:
+    """The clip of a value is left to its steps, and these are held to twice the bounds."""
+    genuine = lower_steps._clip_later
+
+    def later(argument: Expression, encoding: Encoding) -> tuple[Expression, int, int]:
+        inner, lowest, highest = genuine(argument, encoding)
+        return inner, 2 * lowest, 2 * highest
+
+    patch.setattr(lower_steps, "_clip_later", later)
+
+
+@planted("changed by")
+def cells_not_chosen(patch: pytest.MonkeyPatch) -> None:
+    """Where the choice among rows is left to cells, the unit keeps all of them."""
+    genuine = DUCKDB._writers[ChosenGroups]
+    patch.setitem(
+        DUCKDB._writers,
+        ChosenGroups,
+        lambda self, node: self.write(node.rows) if isinstance(node.rows, Grouped) else genuine(self, node),
+    )
 
 
 @planted("expected")
