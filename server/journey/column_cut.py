@@ -1,6 +1,7 @@
 """By how much what norms cut may move a released number, as far as a histogram says; and warnings of it.
 
-    count, sum   of the whole a part p is missing: x is up to p / (1 - p) x higher, or as much lower for a sum of values
+    count, sum   of the whole a part p is missing: x is up to p / (1 - p) x further from zero; a sum of values of
+                 both signs as much higher or lower
     average      of the rows a part p is missing, whose values lie in [L, H]: it lies within (1 - p) x + p [L, H]
     a quotient   x / y of sums of which a and b are missing: between (1 - b) and 1 / (1 - a) times itself
 
@@ -22,6 +23,7 @@ from mechanisms.released_table import ReleasedTable
 from privacy.aggregate import AggregateFunction
 from privacy.refusal import Finding
 from privacy.release import ColumnKind, NormNote
+from privacy.statistic import Estimate
 from server.answer_rows import AnswerRows
 from server.journey.wire_norms import INSTEAD, warns
 from sql_rewrite.bound import BoundedCore
@@ -45,14 +47,16 @@ _Ends = tuple[float, float]
 class Cut:
     """The part of the whole that may be cut, and what that does: `either` where what is cut may have either sign.
 
-    `held` are the ends of the range of an average's values, of which it is a mean; None for counts and sums. `likely`
-    is the part with once the error of the estimate, where `part` has it twice.
+    `negative` is where no value is above zero, so that what is missing is below. `held` are the ends of the range of an
+    average's values, of which it is a mean; None for counts and sums. `likely` is the part with once the error of the
+    estimate, where `part` has it twice.
     """
 
     part: float
     either: bool
     held: _Ends | None = None
     likely: float = 0.0
+    negative: bool = False
 
     def widened(self, low: float, high: float) -> _Ends:
         """An interval of noise with what may be cut."""
@@ -62,7 +66,7 @@ class Cut:
         more = self.part / (1 - self.part) * max(abs(low), abs(high)) if self.part else 0
         if not more:
             return low, high
-        return low - more if self.either else low, high + more
+        return low - more if self.either or self.negative else low, high if self.negative else high + more
 
     def moves(self, low: float, high: float) -> float:
         """By how many half widths of an interval the truth may lie beyond what the noise alone says."""
@@ -85,11 +89,21 @@ def cut_of(core: BoundedCore, table: ReleasedTable, column: str) -> Cut | None:
     part, likely = (min(note.share + times * note.error, 0.99) for times in (2, 1))
     sums, of_values = table.sums_of(column), estimate.kind.statistic.described.of_values
     if not part or (sums is not None and sums.linear(column)):
-        return Cut(part, of_values, likely=likely)
+        below, above = _signs(core, estimate) if of_values else (False, True)
+        return Cut(part, below and above, likely=likely, negative=below and not above)
     if sums is None or estimate.kind is not AggregateFunction.AVERAGE:
         return None
     held = sums.held_to(estimate)
     return None if held is None else Cut(part, either=True, held=held, likely=likely)
+
+
+def _signs(core: BoundedCore, estimate: Estimate) -> tuple[bool, bool]:
+    """Whether values of a sum may be below zero, and whether they may be above."""
+    found = next(one.statistic.encoding for one in core.statistics if one.statistic.name == estimate.statistic)
+    if found is None:
+        return True, True
+    ends = [found.offset + found.step * end for end in (found.lowest, found.highest)]
+    return min(ends) < 0, max(ends) > 0
 
 
 def _note(table: ReleasedTable, column: str) -> NormNote | None:

@@ -30,6 +30,11 @@ _COMPUTED = "The column is computed from released numbers."
 _DECLARED = "Bounds that were declared or asked for may cut rows, and no histogram says how many."
 _NOT_KNOWN = "What the norm cuts is not known: too few units are seen, or the histogram is of older data."
 _RATIO = "What scaling units to the norm does to a spread, or to a number without a range, is not known."
+_MOST = 1 / 2
+_TOO_MUCH = (
+    "As far as the histogram says, more than half of the whole may be cut, so that an interval with it would say "
+    "nothing: a larger spend, coarser groups or rows of fewer units make it narrower."
+)
 _BEYOND = "How far values lie beyond the chosen bounds is not known."
 
 
@@ -84,4 +89,7 @@ def _normed(core: BoundedCore, estimate: Estimate, table: ReleasedTable) -> Cut 
         return Cut(0.0, either=False) if statistic.norm is None else _NOT_KNOWN
     if note.share is None or note.error is None:
         return _NOT_KNOWN
-    return cut_of(core, table, estimate.name) or _RATIO
+    cut = cut_of(core, table, estimate.name)
+    if cut is not None and cut.held is None and cut.part > _MOST:
+        return _TOO_MUCH
+    return cut or _RATIO

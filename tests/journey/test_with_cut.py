@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from privacy.bounds import AskedContribution
+from server.journey import wire_cut
+from server.journey.column_cut import Cut
 from server.services import Services
 from tests.journey.norm_clinic import HEAVY, PEOPLE, auto_clinic
 from tests.journey.test_norms import WARD, analyst, ask
@@ -74,6 +76,38 @@ def test_sums_and_averages_have_both_sides_and_spreads_none(clinic: Services) ->
     assert "computed" in why[3]
     assert "spread" in why[4]
     assert answer["with_cut"]["highs"][0][3:] == [None, None]
+
+
+def test_a_sum_of_one_sign_is_moved_to_one_side() -> None:
+    """Shows that what is missing of values above zero is above, of values below it below, and of both on both sides."""
+    assert Cut(0.2, either=False).widened(80, 100) == pytest.approx((80, 125))
+    assert Cut(0.2, either=False, negative=True).widened(-100, -80) == pytest.approx((-125, -80))
+    assert Cut(0.2, either=True).widened(80, 100) == pytest.approx((55, 125))
+
+
+@pytest.mark.slow
+def test_sums_are_moved_as_their_sign_allows(clinic: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that the range decides on which side a sum is moved, and the reason where half the whole may be missing."""
+    sql = "SELECT SUM(cost) AS a, SUM(-cost) AS b, SUM(cost - 500) AS c FROM visits"
+    sides = set()
+    for epsilon in ("0.5", "2", "20"):
+        answer = ask(clinic, sql, analyst(clinic), epsilon=epsilon, with_cut=True)
+        why = reasons(answer)
+        for place, moved in enumerate(((False, True), (True, False), (True, True))):
+            if place in why:
+                assert answer["with_cut"]["highs"][0][place] is None
+                continue
+            (low, high), (lowest, highest) = (
+                (ends["lows"][0][place], ends["highs"][0][place]) for ends in (answer, answer["with_cut"])
+            )
+            assert (lowest < low, highest > high) in (moved, (False, False))
+            assert highest - lowest <= high - low + 2 * max(abs(low), abs(high))
+            sides.add((lowest < low, highest > high))
+    assert {(False, True), (True, False)} <= sides
+    monkeypatch.setattr(wire_cut, "cut_of", lambda *given: Cut(0.6, either=False))
+    answer = ask(clinic, sql, analyst(clinic), epsilon="19", with_cut=True)
+    assert answer["with_cut"]["highs"] == [[None] * 3]
+    assert all("more than half" in why for why in reasons(answer).values())
 
 
 @pytest.mark.slow
