@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 
 from sqlglot import exp
 
 from privacy.policy import Dataset
+from sql_rewrite.expressions import Expression
 from sql_rewrite.lift_expression import ExpressionLift, Member
 from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.refuse import rows_chosen
@@ -14,7 +16,7 @@ from sql_rewrite.select_list import SelectList
 from sql_rewrite.sources import SourceNames
 from sql_rewrite.text import Text
 
-__all__ = ["NestedBlock"]
+__all__ = ["Around", "NestedBlock", "Scalar"]
 
 _CHOOSING = {
     "distinct": "DISTINCT",
@@ -27,27 +29,40 @@ _CHOOSING = {
 """Clauses that choose rows, or put them together or in order, by name in the tree and in SQL."""
 
 
+Scalar = Callable[[exp.Subquery], Expression | None]
+"""Reads the number that an earlier stage releases (sql_rewrite/stages.py); None for other nested queries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What a nested block has around it.
+
+    `member` reads nested queries in its private expressions, `scalar` numbers of earlier stages among its values; None
+    where it has none.
+    """
+
+    dataset: Dataset
+    text: Text
+    parameters: Mapping[str, ParameterValue]
+    member: Member | None = None
+    scalar: Scalar | None = None
+
+
 class NestedBlock:
     """One nested block over tables, or over rows of blocks inside it."""
 
-    def __init__(
-        self,
-        node: exp.Select,
-        *,
-        dataset: Dataset,
-        names: SourceNames,
-        text: Text,
-        parameters: Mapping[str, ParameterValue],
-        member: Member | None = None,
-    ) -> None:
+    def __init__(self, node: exp.Select, names: SourceNames, around: Around) -> None:
+        text = around.text
         self._node = node
-        self._dataset = dataset
+        self._dataset = around.dataset
         self._names = names
         self._text = text
-        self._parameters = parameters
+        self._parameters = around.parameters
         self._select = SelectList(node, names, text)
         self._tables = {source.relation: source.table.name for source in names.sources}
-        self._plain = ExpressionLift(text, names.resolve, parameters, self._tables, names.joins_to, member)
+        self._plain = ExpressionLift(
+            text, names.resolve, around.parameters, self._tables, names.joins_to, around.member
+        )
 
     def _refuse_clauses(self, *instead: str, but: Collection[str] = ()) -> None:
         """Errors: Refused for a clause that chooses rows of several people, or puts them together or in order."""

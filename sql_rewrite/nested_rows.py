@@ -21,6 +21,7 @@ from sql_rewrite.joins import resolve_sources
 from sql_rewrite.lift_expression import ExpressionLift, Member
 from sql_rewrite.lifting import SELECT_SLOTS, Lifting
 from sql_rewrite.membership import Membership
+from sql_rewrite.nested_block import Around
 from sql_rewrite.refuse import refuse
 from sql_rewrite.repeated_rows import Side, by_numbers, repeats
 from sql_rewrite.row_unions import united
@@ -31,7 +32,7 @@ from sql_rewrite.sources import SourceNames
 from sql_rewrite.stage_tables import StageTable
 from sql_rewrite.syntax import consume
 from sql_rewrite.unit_facts import names_unit
-from sql_rewrite.unit_groups import Scalar, UnitBlock
+from sql_rewrite.unit_groups import UnitBlock
 from sql_rewrite.unit_modes import with_modes
 from sql_rewrite.unit_windows import windowed
 from sql_rewrite.window_blocks import window_block
@@ -72,15 +73,7 @@ class NestedRows:
             names = resolve_sources(node, tables, self._lift.dataset, self._lift.text)
         except Refused:
             return None  # read as any other block it is refused for the same reason
-        block = UnitBlock(
-            node,
-            dataset=self._lift.dataset,
-            names=names,
-            text=self._lift.text,
-            parameters=self._lift.parameters,
-            member=self.member(names, scope),
-            scalar=self._scalar(names, scope),
-        )
+        block = UnitBlock(node, names, self._around(names, scope))
         return block if block.by_unit() else None
 
     def rows(self, node: exp.Expr, scope: Scope, first: int) -> Rows:
@@ -124,22 +117,15 @@ class NestedRows:
         if released:
             raise mixed(node, self._lift.text)
         names = resolve_sources(node, tables, self._lift.dataset, self._lift.text, first=0 if own else first)
-        made = partial(window_block, scalar=self._scalar(names, scope)) if own else RowsBlock
-        block = made(
-            node,
-            dataset=self._lift.dataset,
-            names=names,
-            text=self._lift.text,
-            parameters=self._lift.parameters,
-            member=self.member(names, scope),
-        )
+        block = (window_block if own else RowsBlock)(node, names, self._around(names, scope))
         rows = block.rows() if isinstance(block, RowsBlock) else block.rows(f"r{first}")
         self._lift.warnings.extend(block.warnings)
         return rows
 
-    def _scalar(self, names: SourceNames, scope: Scope) -> Scalar:
-        """What reads the number of an earlier stage, among values that belong to units."""
-        return partial(self._lift.stages.scalar, scope=Scope(scope.ctes), outside=names)
+    def _around(self, names: SourceNames, scope: Scope) -> Around:
+        """What a block with these names has around it."""
+        scalar = partial(self._lift.stages.scalar, scope=Scope(scope.ctes), outside=names)
+        return Around(self._lift.dataset, self._lift.text, self._lift.parameters, self.member(names, scope), scalar)
 
     def member(self, names: SourceNames, scope: Scope) -> Member:
         """What reads nested queries in the private expressions of a block with these names."""

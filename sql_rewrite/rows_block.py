@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -13,9 +13,8 @@ from sql_rewrite.aggregate_calls import AggregateReader, aggregate_calls
 from sql_rewrite.constant_rows import constants_in
 from sql_rewrite.declared_groups import distinct_keys
 from sql_rewrite.expressions import Expression
-from sql_rewrite.lift_expression import ExpressionLift, Member
-from sql_rewrite.lifter import ParameterValue
-from sql_rewrite.nested_block import NestedBlock
+from sql_rewrite.lift_expression import ExpressionLift
+from sql_rewrite.nested_block import Around, NestedBlock
 from sql_rewrite.preserved import check_nested
 from sql_rewrite.refuse import refuse
 from sql_rewrite.released import check_name
@@ -193,20 +192,13 @@ def star_relation(names: SourceNames, written: exp.Expr, text: Text) -> str | No
 class RowsBlock(NestedBlock):
     """One that selects rows."""
 
-    def __init__(
-        self,
-        node: exp.Select,
-        *,
-        dataset: Dataset,
-        names: SourceNames,
-        text: Text,
-        parameters: Mapping[str, ParameterValue],
-        member: Member | None = None,
-    ) -> None:
-        super().__init__(node, dataset=dataset, names=names, text=text, parameters=parameters, member=member)
+    def __init__(self, node: exp.Select, names: SourceNames, around: Around) -> None:
+        super().__init__(node, names, around)
         self._aliases: dict[str, Expression] = {}
-        self.lifter = ExpressionLift(text, self._resolve, parameters, self._tables, names.joins_to, member)
-        self._reader = AggregateReader(text, self._plain)
+        self.lifter = ExpressionLift(
+            around.text, self._resolve, around.parameters, self._tables, names.joins_to, around.member
+        )
+        self._reader = AggregateReader(around.text, self._plain)
 
     def rows(self) -> Rows:
         """What the block stands for. Errors: Refused."""

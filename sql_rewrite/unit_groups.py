@@ -15,7 +15,7 @@ unit has one row; otherwise at most as many as it has rows below.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
@@ -25,10 +25,9 @@ from privacy.policy import ROWS_STORED_MOST, Column, ColumnType, Dataset, Refere
 from privacy.refusal import Finding, Refused
 from sql_rewrite.aggregate_calls import NESTED, AggregateReader
 from sql_rewrite.expressions import ColumnRef, Expression, Interval, describe, form_of
-from sql_rewrite.lift_expression import ExpressionLift, Member
-from sql_rewrite.lifter import ParameterValue
+from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.narrowed_values import Narrowing, conditions_of
-from sql_rewrite.nested_block import NestedBlock
+from sql_rewrite.nested_block import Around, NestedBlock
 from sql_rewrite.plan import Source, UnitGroups, UnitValue
 from sql_rewrite.references import reference
 from sql_rewrite.refuse import refuse
@@ -37,17 +36,13 @@ from sql_rewrite.rows import Rows
 from sql_rewrite.shell import output_name
 from sql_rewrite.sources import SourceNames
 from sql_rewrite.syntax import consume, populated, rebuilt
-from sql_rewrite.text import Text
 from sql_rewrite.unit_calls import UnitCalls, written
 from sql_rewrite.unit_facts import constant_per_unit, contribution_bound, leaves, names_unit, rows_bound, rows_of_unit
 from sql_rewrite.unit_keys import key_space
 from sql_rewrite.unit_plan import RANKED, UnitFunction
 from sql_rewrite.unit_values import content_name, facts_of, renamed, summed_range
 
-__all__ = ["LEAVES_MAX", "Scalar", "UnitBlock", "described"]
-
-Scalar = Callable[[exp.Subquery], Expression | None]
-"""Reads the number that an earlier stage releases (sql_rewrite/stages.py); None for other nested queries."""
+__all__ = ["LEAVES_MAX", "UnitBlock", "described"]
 
 _NUMBERS = (ColumnType.INTEGER, ColumnType.NUMBER)
 _AMONG = (UnitFunction.LEAST, UnitFunction.GREATEST, *RANKED)
@@ -60,21 +55,11 @@ LEAVES_MAX = 16
 class UnitBlock(NestedBlock):
     """One that may group by the unit."""
 
-    def __init__(
-        self,
-        node: exp.Select,
-        *,
-        dataset: Dataset,
-        names: SourceNames,
-        text: Text,
-        parameters: Mapping[str, ParameterValue],
-        member: Member | None = None,
-        scalar: Scalar | None = None,
-    ) -> None:
-        super().__init__(node, dataset=dataset, names=names, text=text, parameters=parameters, member=member)
-        self._reader = AggregateReader(text, self._plain)
-        self._calls = UnitCalls(text, self._plain, self._reader)
-        self._lifter = _GroupLift(self, text, parameters, self._tables, scalar)
+    def __init__(self, node: exp.Select, names: SourceNames, around: Around) -> None:
+        super().__init__(node, names, around)
+        self._reader = AggregateReader(self._text, self._plain)
+        self._calls = UnitCalls(self._text, self._plain, self._reader)
+        self._lifter = _GroupLift(self, around, self._tables)
         self._keys: list[tuple[exp.Expr, Expression, str]] = []
         self._values: dict[str, UnitValue] = {}
         self._given: list[Expression] = []
@@ -304,19 +289,14 @@ def described(groups: UnitGroups, shown: Mapping[str, str], dataset: Dataset) ->
 class _GroupLift(ExpressionLift):
     """Reads expressions over the keys and values of groups."""
 
-    def __init__(
-        self,
-        block: UnitBlock,
-        text: Text,
-        parameters: Mapping[str, ParameterValue],
-        tables: Mapping[str, str],
-        scalar: Scalar | None,
-    ) -> None:
+    def __init__(self, block: UnitBlock, around: Around, tables: Mapping[str, str]) -> None:
+        scalar = around.scalar
+
         def member(_: ExpressionLift, node: exp.Expr) -> Expression | None:
             # Of a group nothing else can be asked: it has no rows any more.
             return scalar(node) if scalar is not None and isinstance(node, exp.Subquery) else None
 
-        super().__init__(text, block.column, parameters, tables, member=member)
+        super().__init__(around.text, block.column, around.parameters, tables, member=member)
         self._block = block
 
     def lift(self, node: exp.Expr, *, like: Expression | None = None) -> Expression:

@@ -31,7 +31,7 @@ from sql_rewrite.aggregate_calls import NESTED, AggregateReader
 from sql_rewrite.expressions import ColumnRef, Expression, Literal, columns_of, describe, form_of
 from sql_rewrite.lift_expression import ExpressionLift, Member
 from sql_rewrite.lifter import ParameterValue
-from sql_rewrite.nested_block import NestedBlock
+from sql_rewrite.nested_block import Around, NestedBlock, Scalar
 from sql_rewrite.numbered_rows import limited, most_rows
 from sql_rewrite.plan import Source, UnitPlace, UnitRows, UnitValue, UnitWindow
 from sql_rewrite.reachable import conjuncts
@@ -47,7 +47,7 @@ from sql_rewrite.syntax import consume, select_place
 from sql_rewrite.text import Text
 from sql_rewrite.unit_calls import written
 from sql_rewrite.unit_facts import contribution_bound, leaves, names_unit, rows_bound, rows_of_unit
-from sql_rewrite.unit_groups import LEAVES_MAX, Scalar
+from sql_rewrite.unit_groups import LEAVES_MAX
 from sql_rewrite.unit_keys import key_space
 from sql_rewrite.unit_values import content_name, facts_of_place, facts_of_window, renamed
 from sql_rewrite.window_calls import WindowReader, frame_of, includes_row, row_number
@@ -76,19 +76,9 @@ def windowed(node: exp.Select) -> bool:
 class WindowBlock(NestedBlock):
     """One with windows."""
 
-    def __init__(
-        self,
-        node: exp.Select,
-        *,
-        dataset: Dataset,
-        names: SourceNames,
-        text: Text,
-        parameters: Mapping[str, ParameterValue],
-        member: Member | None = None,
-        scalar: Scalar | None = None,
-    ) -> None:
-        super().__init__(node, dataset=dataset, names=names, text=text, parameters=parameters, member=member)
-        tables = self._tables
+    def __init__(self, node: exp.Select, names: SourceNames, around: Around) -> None:
+        super().__init__(node, names, around)
+        text, parameters, tables, scalar = around.text, around.parameters, self._tables, around.scalar
         # Beside cells and windows nothing is read but what an earlier stage releases: it is the same in every row.
         released = None if scalar is None else partial(_released, scalar)
         self._of_row = ExpressionLift(text, self._cell_named, parameters, tables, member=released)

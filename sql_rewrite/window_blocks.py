@@ -12,24 +12,21 @@ QUALIFY. So the result is unit-local as each of the two blocks is (unit_groups.p
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
-from privacy.policy import Dataset
 from privacy.refusal import Finding
 from sql_rewrite.aggregate_calls import NESTED, aggregate_calls
-from sql_rewrite.lift_expression import Member
-from sql_rewrite.lifter import ParameterValue
+from sql_rewrite.nested_block import Around
 from sql_rewrite.refuse import refuse
 from sql_rewrite.rows import Rows
 from sql_rewrite.select_list import SelectList
 from sql_rewrite.shell import output_name
 from sql_rewrite.sources import SourceNames, View
 from sql_rewrite.syntax import rebuilt
-from sql_rewrite.text import Text
-from sql_rewrite.unit_groups import Scalar, UnitBlock
+from sql_rewrite.unit_groups import UnitBlock
 from sql_rewrite.unit_windows import WindowBlock
 
 __all__ = ["DistinctWindows", "GroupedWindows", "window_block"]
@@ -38,64 +35,33 @@ _INNER = "q$"
 """The relation of the inner block's rows, whose columns are named by us."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Around:
-    """What the blocks of one text share."""
-
-    dataset: Dataset
-    text: Text
-    parameters: Mapping[str, ParameterValue]
-    scalar: Scalar | None
-
-    def over(self, rows: Rows) -> SourceNames:
-        """The names of a block that reads these rows alone."""
-        return SourceNames((View(_INNER, rows),), {_INNER: _INNER}, self.text, self.dataset)
-
-    def windows(self, node: exp.Select, names: SourceNames, member: Member | None = None) -> WindowBlock:
-        """A block with windows."""
-        return WindowBlock(
-            node, dataset=self.dataset, names=names, text=self.text, parameters=self.parameters, member=member,
-            scalar=self.scalar,
-        )  # fmt: skip
-
-    def groups(self, node: exp.Select, names: SourceNames, member: Member | None = None) -> UnitBlock:
-        """A block that groups by the unit."""
-        return UnitBlock(
-            node, dataset=self.dataset, names=names, text=self.text, parameters=self.parameters, member=member,
-            scalar=self.scalar,
-        )  # fmt: skip
-
-
 def window_block(
-    node: exp.Select,
-    *,
-    dataset: Dataset,
-    names: SourceNames,
-    text: Text,
-    parameters: Mapping[str, ParameterValue],
-    member: Member | None = None,
-    scalar: Scalar | None = None,
+    node: exp.Select, names: SourceNames, around: Around
 ) -> WindowBlock | GroupedWindows | DistinctWindows:
     """What reads a block with windows. Errors: Refused (raw_rows, unsupported_sql)."""
-    around = _Around(dataset, text, parameters, scalar)
     if node.args.get("group") is not None:
-        return GroupedWindows(node, names, around, member)
+        return GroupedWindows(node, names, around)
     distinct = node.args.get("distinct")
     if distinct is not None and distinct.args.get("on") is None:
-        return DistinctWindows(node, names, around, member)
-    return around.windows(node, names, member)
+        return DistinctWindows(node, names, around)
+    return WindowBlock(node, names, around)
+
+
+def _over(rows: Rows, around: Around) -> tuple[SourceNames, Around]:
+    """The names of a block that reads these rows alone, and what it has around it."""
+    names = SourceNames((View(_INNER, rows),), {_INNER: _INNER}, around.text, around.dataset)
+    return names, replace(around, member=None)
 
 
 class GroupedWindows:
     """A block that groups by the unit, with windows over its groups."""
 
-    def __init__(self, node: exp.Select, names: SourceNames, around: _Around, member: Member | None) -> None:
+    def __init__(self, node: exp.Select, names: SourceNames, around: Around) -> None:
         self._node = node
         self._names = names
         self._around = around
-        self._member = member
         self._select = SelectList(node, names, around.text)
-        self._written = around.groups(node, names, member)
+        self._written = UnitBlock(node, names, around)
         self._inner: list[tuple[exp.Expr, str]] = []
         self.warnings: list[Finding] = []
 
@@ -120,9 +86,9 @@ class GroupedWindows:
             having=None if having is None else self._written.with_aliases(self._names.qualified(having)),
             **{clause: node.args.get(clause) for clause in ("from_", "joins", "where")},
         )
-        below = self._around.groups(inner, self._names, self._member)
+        below = UnitBlock(inner, self._names, self._around)
         rows = below.rows("r0")
-        above = self._around.windows(outer, self._around.over(rows))
+        above = WindowBlock(outer, *_over(rows, self._around))
         found = above.rows(relation)
         self.warnings += [*below.warnings, *above.warnings]
         return found
@@ -170,18 +136,17 @@ class GroupedWindows:
 class DistinctWindows:
     """A block with windows of whose rows only different ones are kept."""
 
-    def __init__(self, node: exp.Select, names: SourceNames, around: _Around, member: Member | None) -> None:
+    def __init__(self, node: exp.Select, names: SourceNames, around: Around) -> None:
         self._node = node
         self._around = around
         self._names = names
-        self._member = member
         self.warnings: list[Finding] = []
 
     def rows(self, relation: str) -> Rows:
         """What the block stands for, under that name of its source. Errors: Refused."""
         plain = self._node.copy()
         plain.set("distinct", None)
-        below = self._around.windows(plain, self._names, self._member)
+        below = WindowBlock(plain, self._names, self._around)
         rows = below.rows("r0")
         named = [(f"c{i}", shown, found) for i, (shown, found) in enumerate(rows.columns)]
         over = Rows(rows.sources, rows.where, tuple((name, found) for name, _, found in named))
@@ -193,7 +158,7 @@ class DistinctWindows:
             distinct=self._node.args["distinct"],
             from_=self._node.args["from_"],
         )
-        above = self._around.groups(different, self._around.over(over))
+        above = UnitBlock(different, *_over(over, self._around))
         if not above.by_unit():
             raise refuse(
                 "private_row_limit",
