@@ -25,6 +25,7 @@ from mechanisms.measurements.gaussian import GaussianMeasurement
 from mechanisms.measurements.gaussian_threshold import GaussianThresholdMeasurement
 from mechanisms.measurements.laplace import LaplaceMeasurement
 from mechanisms.measurements.levels import GaussianLevels, LaplaceLevels
+from mechanisms.measurements.named_ranks import GaussianBlocks, GaussianSmooth, LaplaceBlocks, LaplaceSmooth
 from mechanisms.measurements.truncated_geometric import TruncatedGeometricMeasurement
 from mechanisms.measurements.weighted_threshold import WeightedThresholdMeasurement
 from mechanisms.samplers.undecided import require_scale
@@ -33,6 +34,7 @@ from privacy.events import LaplaceEvent
 from privacy.events.gaussian import gaussian_loss
 from privacy.loss import Loss
 from privacy.policy import KeyValue
+from privacy.rank_tree import QuantileMechanism
 from privacy.statistic import CoreStatistics, Statistic, StatisticKind
 
 __all__ = ["BY_MECHANISM", "FAMILIES", "MEASUREMENTS", "ONE_GROUP", "Family", "NoiseFamily", "Price", "registered"]
@@ -113,6 +115,19 @@ class Family(ABC):
         """How much wider an interval has to be at confidence `after` than at `before`, which is less."""
 
 
+_LAPLACE_RANKS: Mapping[QuantileMechanism, type[LaplaceRanks | LaplaceSmooth]] = {
+    QuantileMechanism.EXPONENTIAL: LaplaceRanks,
+    QuantileMechanism.SMOOTH: LaplaceSmooth,
+    QuantileMechanism.SAMPLE_AND_AGGREGATE: LaplaceBlocks,
+}
+
+_GAUSSIAN_RANKS: Mapping[QuantileMechanism, type[GaussianRanks | GaussianSmooth]] = {
+    QuantileMechanism.EXPONENTIAL: GaussianRanks,
+    QuantileMechanism.SMOOTH: GaussianSmooth,
+    QuantileMechanism.SAMPLE_AND_AGGREGATE: GaussianBlocks,
+}
+
+
 @lru_cache(maxsize=64)
 def _lattice_of(
     domain: tuple[tuple[KeyValue, ...], ...], levels: tuple[tuple[int, ...], ...], power: int, groups: int
@@ -133,7 +148,7 @@ class _Laplace(Family):
         return core.keys.selection is None or core.keys.groups_per_unit == 1
 
     def measurement(self, core: str, statistic: Statistic, *, share: Fraction, amount: Fraction) -> Measurement:
-        kind = LaplaceMeasurement if statistic.drawn is None else LaplaceRanks
+        kind = LaplaceMeasurement if statistic.drawn is None else _LAPLACE_RANKS[statistic.drawn.method]
         return kind.for_epsilon(core=core, statistic=statistic, share=share, epsilon=amount)
 
     def measurement_of_levels(
@@ -171,7 +186,7 @@ class _Gaussian(Family):
         return True
 
     def measurement(self, core: str, statistic: Statistic, *, share: Fraction, amount: Fraction) -> Measurement:
-        kind = GaussianMeasurement if statistic.drawn is None else GaussianRanks
+        kind = GaussianMeasurement if statistic.drawn is None else _GAUSSIAN_RANKS[statistic.drawn.method]
         return kind.for_mu_squared(core=core, statistic=statistic, share=share, mu_squared=amount)
 
     def measurement_of_levels(
@@ -235,6 +250,8 @@ FAMILIES: Mapping[NoiseFamily, Family] = registered(
                 PermuteAndFlip,
                 LaplaceLevels,
                 LaplaceRanks,
+                LaplaceSmooth,
+                LaplaceBlocks,
             ),
             unselected=ONE_GROUP,
             power=1,
@@ -250,6 +267,8 @@ FAMILIES: Mapping[NoiseFamily, Family] = registered(
                 ExponentialMechanism,
                 GaussianLevels,
                 GaussianRanks,
+                GaussianSmooth,
+                GaussianBlocks,
             ),
             power=2,
         ),

@@ -164,7 +164,13 @@ def _revealed(core: CoreStatistics, exact: Exact) -> tuple[list[Key], dict[str, 
             if statistic.tree is None
         }
         trees = {
-            statistic.name: _by_place(sums[statistic.name], statistic, count)
+            statistic.name: np.concatenate(
+                [
+                    _by_place(sums[statistic.name], statistic, count),
+                    *(_of_blocks(sums[name], statistic, count) for name in statistic.block_names),
+                ],
+                axis=1,
+            )
             for statistic in core.statistics
             if statistic.tree is not None
         }
@@ -225,15 +231,26 @@ def _by_place(places: object, statistic: Statistic, count: int) -> Integers:
     return places * (tree.worth // units)
 
 
+def _of_blocks(places: object, statistic: Statistic, count: int) -> Integers:
+    """Answers of blocks by place (cells x places), of which no cell has more than there are blocks."""
+    assert statistic.drawn is not None
+    if not isinstance(places, np.ndarray) or places.dtype != np.int64 or places.shape != (count, statistic.places):
+        raise TypeError
+    if places.size and (int(places.min()) < 0 or int(places.sum(axis=1).max()) > statistic.drawn.blocks):
+        raise ValueError
+    return places
+
+
 def _counted(statistic: Statistic, matrix: Integers) -> Integers:
     """The sums that noise is added to: of ranks those of places on all nodes of the tree, or a coarser one.
 
-    Where quantiles are drawn the places follow, among which they are."""
+    Where quantiles are drawn the places follow, among which they are, and what blocks answer by place."""
     tree = statistic.tree
     if tree is None:
         return matrix
-    merged = matrix.shape[1] // tree.places
-    nodes = nodes_of(tree, matrix.reshape(len(matrix), tree.places, merged).sum(axis=2))
+    rows = matrix if statistic.drawn is None else matrix[:, : statistic.places]
+    merged = rows.shape[1] // tree.places
+    nodes = nodes_of(tree, rows.reshape(len(rows), tree.places, merged).sum(axis=2))
     return nodes if statistic.drawn is None else np.concatenate([nodes, matrix], axis=1)
 
 
@@ -251,8 +268,9 @@ def _recheck(statistic: Statistic, matrix: Integers) -> None:
         return
     lowest, highest = (ROWS_MAX * end for end in statistic.of_one_row)
     if statistic.tree is not None:
-        # By place, before they are added up on each level.
+        # By place, before they are added up on each level. What blocks answer has been checked by itself.
         highest //= statistic.tree.levels
+        matrix = matrix[:, : statistic.places] if statistic.drawn is not None else matrix
     if int(matrix.min()) < lowest or int(matrix.max()) > highest:
         raise ExecutionFailed
     if statistic.coordinates > 1:

@@ -6,10 +6,20 @@ the next level. The intervals of the last level are its places. A row belongs to
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-__all__ = ["NODES_MAX", "PLACES", "Drawn", "RankTree", "coordinates_on", "shape_of"]
+__all__ = [
+    "BLOCKS",
+    "NODES_MAX",
+    "PLACES",
+    "Drawn",
+    "QuantileMechanism",
+    "RankTree",
+    "coordinates_on",
+    "shape_of",
+]
 
 PLACES = (4096, 1024, 256, 64)
 """How many places are made of a column that has more values than that: the most of them that all groups together may
@@ -19,6 +29,23 @@ NODES_MAX = 2**16
 """Most counts of one statistic over all groups: they are stored, and their noise is simulated."""
 
 _LEVELS_MAX = 4
+
+
+BLOCKS = 256
+"""Blocks of units of a sample-and-aggregate: public, and the same for every question."""
+
+
+class QuantileMechanism(enum.StrEnum):
+    """How quantiles are drawn beside a tree, by the names of requests, answers and stored releases."""
+
+    EXPONENTIAL = "exponential"
+    """By how far the ranks of a place are from the one that is asked for: mechanisms/quantiles.md."""
+
+    SMOOTH = "smooth"
+    """The quantile with noise that follows from its smooth sensitivity: mechanisms/smooth_sensitivity.md."""
+
+    SAMPLE_AND_AGGREGATE = "sample_and_aggregate"
+    """A private median of the quantiles of blocks of units: mechanisms/sample_and_aggregate.md."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +59,13 @@ class Drawn:
     between: tuple[Fraction, ...]
     rows: tuple[Fraction, ...]
     finer: int
+    method: QuantileMechanism = QuantileMechanism.EXPONENTIAL
+    blocks: int = 0
+    """Of a sample-and-aggregate, into how many blocks units are hashed."""
 
     def __post_init__(self) -> None:
         assert self.count
+        assert (self.blocks > 0) == (self.method is QuantileMechanism.SAMPLE_AND_AGGREGATE)
         for fractions in (self.between, self.rows):
             assert all(0 < fraction < 1 for fraction in fractions)
             assert list(fractions) == sorted(set(fractions))
@@ -44,6 +75,16 @@ class Drawn:
     def count(self) -> int:
         """How many there are."""
         return len(self.between) + len(self.rows)
+
+    @property
+    def fractions(self) -> tuple[Fraction, ...]:
+        """The fraction of each, in the order of the coordinates."""
+        return self.between + self.rows
+
+    @property
+    def block_lists(self) -> int:
+        """How many lists of block answers by place are read beside the rows by place."""
+        return self.count if self.blocks else 0
 
     def place(self, fraction: Fraction, *, discrete: bool) -> int | None:
         """The place of a quantile among them; None where it is not drawn."""

@@ -178,12 +178,17 @@ class Statistic:
         return self.tree.places * (1 if self.drawn is None else self.drawn.finer)
 
     @property
+    def block_names(self) -> tuple[str, ...]:
+        """Of a sample-and-aggregate, the names of what blocks answer by place: one list for each quantile."""
+        return () if self.drawn is None else tuple([f"{self.name}b{i}" for i in range(self.drawn.block_lists)])
+
+    @property
     def summed(self) -> int:
-        """How many true sums of a cell a measurement reads: its coordinates, or nodes and finer places."""
+        """How many true sums of a cell are read: its coordinates, or nodes, finer places and answers of blocks."""
         if self.drawn is None:
             return self.coordinates
         assert self.tree is not None
-        return self.tree.nodes + self.places
+        return self.tree.nodes + self.places * (1 + self.drawn.block_lists)
 
     @property
     def of_one_row(self) -> tuple[int, int]:

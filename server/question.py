@@ -10,6 +10,7 @@ from fractions import Fraction
 from accountant.request import Reuse
 from mechanisms.families import NoiseFamily
 from privacy.bounds import AskedContribution
+from privacy.rank_tree import QuantileMechanism
 from sql_rewrite.google_clause import Clause
 
 __all__ = ["Question", "QuestionParameter"]
@@ -27,6 +28,7 @@ class Question:
     (journey/sizes.py makes a half width of it). `at_most` is the greatest part of the account for either, where that is
     less than the policy's. `nonempty` leaves out public groups whose noisy count may be zero. `with_cut` asks for
     intervals with the cut beside those of the noise.
+    `mechanism` is the one by which quantiles are drawn, None for the server's choice.
     `report` asks an estimate for the whole report of the plan (journey/report.py).
     `started` is the moment of CURRENT_DATE and NOW(), None for texts that read no clock (sql_rewrite/lift_clock.py).
     `clause` is what the text asked for in GoogleSQL's spelling, which `sql` no longer has (journey/google.py).
@@ -57,6 +59,7 @@ class Question:
     report: bool = False
     started: datetime.datetime | None = None
     clause: Clause | None = None
+    mechanism: QuantileMechanism | None = None
 
     def __post_init__(self) -> None:
         given = [

@@ -61,6 +61,7 @@ from sql_rewrite.expressions import Canonical, Expression, describe, form_of, nu
 from sql_rewrite.functions import build, clip_columns
 from sql_rewrite.keys import key_domain
 from sql_rewrite.levels import measured_levels
+from sql_rewrite.named_ranks import asked_of
 from sql_rewrite.normed import NormedBuilder, at_norms
 from sql_rewrite.plan import Core, Plan
 from sql_rewrite.ranks import check_hidden, tree_of
@@ -289,7 +290,9 @@ class _Builder(Builder):
         integer, scaled = argument.type is ColumnType.INTEGER, not self.contribution.one_row
         if self._cells is None:
             check_hidden(family, self.trees)
-        tree, encoding, drawn = tree_of(family, limits, integer=integer, cells=self._cells, scaled=scaled)
+        tree, encoding, drawn = tree_of(
+            family, limits, integer=integer, cells=self._cells, scaled=scaled, asked=asked_of(self.core, family)
+        )
         name = f"s{len(self.statistics)}"
         self._add(
             name,

@@ -249,14 +249,17 @@ def _held_nanoseconds(bounded: BoundedCore, costs: EngineCosts) -> float:
 def scans_of(bounded: BoundedCore) -> int:
     """How often one statement reads the rows for its sums: once, and once more for the values of each DISTINCT.
 
-    For quantiles of scaled rows twice more: for their weights, and to count them by place.
+    For quantiles of scaled rows twice more: for their weights, and to count them by place. Once more for each quantile
+    of which blocks have answers.
     """
     values = sum(1 for b in bounded.statistics if b.distinct is not None)
     ranks = sum(1 for b in bounded.statistics if b.statistic.tree is not None)
+    blocks = sum(len(b.statistic.block_names) for b in bounded.statistics)
     if bounded.one_row:
-        # Beside different values each tree is read by itself.
-        return values + (ranks if values else 0) + (values + (ranks if values else 0) < len(bounded.statistics))
-    return values + 2 * ranks + (values + ranks < len(bounded.statistics))
+        # Beside different values, or what blocks answer, each tree is read by itself.
+        apart = values + (ranks if values or blocks else 0)
+        return apart + blocks + (apart < len(bounded.statistics))
+    return values + 2 * ranks + blocks + (values + ranks < len(bounded.statistics))
 
 
 def parts_of(bounded: BoundedCore) -> list[tuple[Expression, int]]:
@@ -337,6 +340,8 @@ def _core(bounded: BoundedCore, costs: EngineCosts, passes: int, *, typical: int
         if b.statistic.tree is not None and not bounded.one_row:
             # Joined to its weight, and grouped by its place beside the keys.
             row += costs.join + costs.key * (1 + len(keys)) + costs.sum
+        # Hashed into its block, grouped by it, and kept with the others of the block until their middle is found.
+        row += len(b.statistic.block_names) * (costs.salt_text + 20 * costs.salt_character + costs.key + costs.place)
     once = total.plus(Took(row, vectors, operators))
     if not passes:
         return Took(operators=costs.plan_core + 2 * len(bounded.norms))

@@ -30,6 +30,7 @@ from typing import assert_never
 
 from privacy.policy import ColumnType
 from privacy.statement import Shared, SharedTable, Statement, StatementKey, StatementPlaces, StatementSum
+from privacy.statistic import Statistic
 from privacy.stored_norms import FIRST
 from sql_rewrite.bounded import BoundedCore, BoundedStatistic
 from sql_rewrite.conditions_first import conditions_first
@@ -42,7 +43,7 @@ from sql_rewrite.lower_distinct import merged, told_apart, values_summed
 from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_expression import lower as lower_expression
 from sql_rewrite.lower_normed import NormSums, Shape
-from sql_rewrite.lower_ranks import places_counted, places_summed
+from sql_rewrite.lower_ranks import blocks_answered, places_counted, places_summed
 from sql_rewrite.lower_steps import in_two_layers, steps_of
 from sql_rewrite.lower_unit_groups import DRAW, UNIT, lowered_sources, read_columns
 from sql_rewrite.lower_units import UnitSums
@@ -137,9 +138,10 @@ class _Lowering:
                 for i in range(b.statistic.coordinates)
             ),
             by_place=tuple(
-                StatementPlaces(b.statistic.name, b.statistic.places, UNITS_MAX * b.statistic.place_units)
+                places
                 for b in self.bounded.statistics
                 if b.statistic.tree is not None
+                for places in _lists(b.statistic)
             ),
         )
 
@@ -163,14 +165,17 @@ class _Lowering:
                 columns += self._split(f"{b.statistic.name}_{i}", count=not apart and self._is_count(b))
         for b in self.bounded.statistics:
             if b.statistic.tree is not None:
-                counts = Column("g", f"{b.statistic.name}_p")
-                columns.append(Output(ListedPlaces("places", counts), f"{b.statistic.name}_places"))
-                columns.append(Output(ListedPlaces("rows", counts), f"{b.statistic.name}_rows"))
+                for places in _lists(b.statistic):
+                    counts = Column("g", f"{places.name}_p")
+                    columns.append(Output(ListedPlaces("places", counts), f"{places.name}_places"))
+                    columns.append(Output(ListedPlaces("rows", counts), f"{places.name}_rows"))
         return Projected(sums, "g", tuple(columns))
 
     def _apart(self) -> tuple[BoundedStatistic, ...]:
         """What is not summed in one pass with the others: different values, and beside them, or scaled, quantiles."""
-        together = self.bounded.one_row and all(b.distinct is None for b in self.bounded.statistics)
+        together = self.bounded.one_row and all(
+            b.distinct is None and not b.statistic.block_names for b in self.bounded.statistics
+        )
         wanted = [b for b in self.bounded.statistics if b.distinct is not None or b.statistic.tree is not None]
         return () if together else tuple(wanted)
 
@@ -195,6 +200,7 @@ class _Lowering:
             alone = self._of((item,))
             if item.statistic.tree is not None:
                 parts.append((alone._placed_summed(), (f"{item.statistic.name}_p",)))
+                parts += alone._answered(item)
                 continue
             assert isinstance(contribution, Contribution)
             summed = values_summed(
@@ -202,7 +208,9 @@ class _Lowering:
                 keys=self.keys, hidden=self.hidden, vector=self._vector, encoded=self._encoded,
             )  # fmt: skip
             parts.append((summed, _coordinates((item,))))
-        placed = tuple([f"{b.statistic.name}_p" for b in apart if b.statistic.tree is not None])
+        placed = tuple(
+            [f"{places.name}_p" for b in apart if b.statistic.tree is not None for places in _lists(b.statistic)]
+        )
         return merged(tuple(parts), self.keys, () if self.bounded.one_row else self.hidden, placed)
 
     def _of(self, statistics: tuple[BoundedStatistic, ...]) -> _Lowering:
@@ -216,6 +224,16 @@ class _Lowering:
         if self.bounded.one_row:
             return self._rows_summed()
         return places_summed(self._base(with_unit=True), self.bounded, keys=self.keys, hidden=self.hidden)
+
+    def _answered(self, item: BoundedStatistic) -> list[tuple[Relation, tuple[str, ...]]]:
+        """What the blocks of a sample-and-aggregate answer by place, a relation for each quantile."""
+        found: list[tuple[Relation, tuple[str, ...]]] = []
+        fractions = () if item.statistic.drawn is None else item.statistic.drawn.fractions
+        for name, fraction in zip(item.statistic.block_names, fractions, strict=False):
+            columns = (*self._placed(with_unit=False, with_draw=True), *self._row_columns(item))
+            rows = in_two_layers(TableRows(columns, self._sources(draw=True), self._where()))
+            found.append((blocks_answered(rows, item, fraction, f"{name}_p", keys=self.keys), (f"{name}_p",)))
+        return found
 
     def _valued(self, item: BoundedStatistic, contribution: Contribution) -> Relation:
         """Rows with their unit and its draw, their keys, and the value of which each different one counts."""
@@ -399,6 +417,13 @@ class _Lowering:
                 if domain is None
             ]
         )
+
+
+def _lists(statistic: Statistic) -> list[StatementPlaces]:
+    """The lists of numbers by place of a statistic on a tree: of its rows, and of what blocks answer."""
+    rows = StatementPlaces(statistic.name, statistic.places, UNITS_MAX * statistic.place_units)
+    blocks = 0 if statistic.drawn is None else statistic.drawn.blocks
+    return [rows, *[StatementPlaces(name, statistic.places, blocks) for name in statistic.block_names]]
 
 
 def _coordinates(statistics: tuple[BoundedStatistic, ...]) -> tuple[str, ...]:

@@ -12,14 +12,17 @@ The rows are written out twice. Hidden groups have their salt in both, and in th
 
 from __future__ import annotations
 
+from decimal import Decimal
+from fractions import Fraction
 from typing import assert_never
 
 from sql_rewrite.bounded import BoundedCore, BoundedStatistic
 from sql_rewrite.contribution import Contribution, NormedContribution
-from sql_rewrite.layer_values import Count, PlaceSums, Sum
+from sql_rewrite.layer_values import Count, PlaceCounts, PlaceSums, Ranked, Sum
 from sql_rewrite.lower_normed import NormSums
 from sql_rewrite.lower_units import UnitSums
 from sql_rewrite.relations import (
+    Blocked,
     ChosenGroups,
     Extended,
     Grouped,
@@ -33,7 +36,7 @@ from sql_rewrite.relations import (
 from sql_rewrite.scalars import Cast, EngineType, IsNull, Named
 from sql_rewrite.unit_worth import under
 
-__all__ = ["places_counted", "places_summed"]
+__all__ = ["blocks_answered", "places_counted", "places_summed"]
 
 
 def places_summed(
@@ -84,6 +87,30 @@ def places_counted(rows: Relation, item: BoundedStatistic, *, keys: tuple[str, .
     placed = Grouped(valued, "x", by_place, by_place, (Output(Count(), f"{name}w"),))
     counts = PlaceSums(Named("place"), Named(f"{name}w"))
     return Grouped(placed, "y", keys, keys, (Output(counts, f"{name}_p"),))
+
+
+def blocks_answered(
+    rows: Relation, item: BoundedStatistic, fraction: Fraction, name: str, *, keys: tuple[str, ...]
+) -> Relation:
+    """How often each place is the quantile of a block, by group: sample_and_aggregate.md. Groups are public.
+
+    `rows` have the draw `d` of their unit, the keys, and the place and the filter of the statistic. A unit's rows are
+    all in the block that its draw gives, whatever others there are; blocks without a row with a value are left out.
+    """
+    assert item.statistic.drawn is not None
+    blocks = item.statistic.drawn.blocks
+    value = under(item, Named(f"{item.statistic.name}t"))
+    by = (*keys, "block")
+    read = tuple([Output(Named(column), column) for column in (*by, "place")])
+    valued = Kept(
+        Extended(Blocked(rows, blocks, "block"), "v", (Output(value, "place"),)),
+        "w",
+        IsNull(Named("place"), negated=True),
+        read,
+    )
+    part = Decimal(fraction.numerator) / Decimal(fraction.denominator)
+    answered = Grouped(valued, "x", by, by, (Output(Ranked("discrete", Named("place"), part), "place"),))
+    return Grouped(answered, "y", keys, keys, (Output(PlaceCounts(Named("place")), name),))
 
 
 def _cells(

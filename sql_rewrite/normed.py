@@ -43,6 +43,7 @@ from sql_rewrite.encodings import (
 )
 from sql_rewrite.expressions import Canonical, Expression, describe, form_of, interval_of, number_text
 from sql_rewrite.functions import build, clip_columns
+from sql_rewrite.named_ranks import asked_of
 from sql_rewrite.plan import Aggregate, Core
 from sql_rewrite.ranks import SCALED_PARTS, check_hidden, tree_of
 from sql_rewrite.value_bounds import MAGNITUDE_MAX, proved_range
@@ -146,7 +147,9 @@ class NormedBuilder(Builder):
         if self._cells is None:
             check_hidden(family, self.trees)
         integer = argument.type is ColumnType.INTEGER
-        tree, encoding, drawn = tree_of(family, limits, integer=integer, cells=self._cells, scaled=True)
+        tree, encoding, drawn = tree_of(
+            family, limits, integer=integer, cells=self._cells, scaled=True, asked=asked_of(self.core, family)
+        )
         name = self._add(
             StatisticKind.RANKS, self._norm(NormOf.ROWS, family.filter), condition=family.filter, argument=argument,
             encoding=encoding, text=_clipped_text(family.argument, *limits), rows=self.contribution.rows, tree=tree,

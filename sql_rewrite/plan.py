@@ -13,6 +13,7 @@ from fractions import Fraction
 
 from privacy.aggregate import AggregateFunction
 from privacy.policy import Dataset, Table
+from privacy.rank_tree import QuantileMechanism
 from privacy.refusal import Finding, Position
 from privacy.release import ColumnKind
 from sql_rewrite.expressions import ColumnRef, Expression, Value
@@ -260,6 +261,8 @@ class Core:
     counted: bool = False
     """Whether counts bound a unit with very many rows in hidden groups: a norm over them all would take too long."""
     met: tuple[Expression, ...] = ()
+    quantiles: QuantileMechanism | None = None
+    """By which mechanism its quantiles are asked for; None for the one that fits."""
 
 
 @dataclass(frozen=True, slots=True)

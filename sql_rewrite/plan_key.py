@@ -35,6 +35,7 @@ from types import NoneType
 
 from privacy.norms import Norm
 from privacy.policy import Dataset, Table
+from privacy.rank_tree import Drawn, QuantileMechanism
 from privacy.statistic import CoreStatistics, Estimate, Keys, Statistic
 from sql_rewrite.bounded import BoundedCore, BoundedStatistic
 from sql_rewrite.contribution import NormedContribution
@@ -73,7 +74,7 @@ _OUTSIDE: dict[type, frozenset[str]] = {
     Aggregate: frozenset({"position", "text"}),
     BoundedCore: frozenset({"domains"}),
     ColumnRef: frozenset({"shown", "calendar"}),
-    Core: frozenset({"name", "levels"}),
+    Core: frozenset({"name", "levels", "quantiles"}),
     CoreStatistics: frozenset({"name", "levels"}),
     Keys: frozenset({"domain"}),
     Norm: frozenset({"text"}),
@@ -82,6 +83,9 @@ _OUTSIDE: dict[type, frozenset[str]] = {
 }
 """Fields that only people read, those by which the same numbers are found sooner, and the cells, which are hashed
 apart: there may be a hundred thousand.
+
+By which mechanism quantiles are asked for is what its statistics draw (`Drawn.method`): by name or not, the same
+numbers have one identity.
 
 The levels that are read change the noise, not what is asked of the rows: the key of a release has them
 (`server/journey/release_key.py`)."""
@@ -92,6 +96,7 @@ _LATER: dict[type, Mapping[str, object]] = {
     BoundedStatistic: {"parts": 0, "distinct": None, "second": None},
     Core: {"choice": None, "counted": False, "met": ()},
     CoreStatistics: {"norms": (), "choice": None},
+    Drawn: {"method": QuantileMechanism.EXPONENTIAL, "blocks": 0},
     Estimate: {"fraction": None},
     Constants: {"stored": False},
     Join: {"on_unit": False, "also": (), "most": 1, "tried": 1},

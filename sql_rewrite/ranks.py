@@ -6,10 +6,11 @@ import math
 from fractions import Fraction
 
 from privacy.aggregate import AggregateFunction
-from privacy.rank_tree import NODES_MAX, PLACES, Drawn, RankTree, shape_of
+from privacy.rank_tree import BLOCKS, NODES_MAX, PLACES, Drawn, QuantileMechanism, RankTree, shape_of
 from privacy.refusal import Refused
 from privacy.statistic import Encoding
 from sql_rewrite.builder import Family
+from sql_rewrite.named_ranks import Asked
 from sql_rewrite.refuse import refuse
 
 __all__ = ["SCALED_PARTS", "check_hidden", "tree_of"]
@@ -42,13 +43,20 @@ _DRAWN_KINDS = {AggregateFunction.QUANTILE: False, AggregateFunction.QUANTILE_DI
 
 
 def tree_of(
-    family: Family, limits: tuple[Fraction, Fraction], *, integer: bool, cells: int | None, scaled: bool
+    family: Family,
+    limits: tuple[Fraction, Fraction],
+    *,
+    integer: bool,
+    cells: int | None,
+    scaled: bool,
+    asked: Asked | None = None,
 ) -> tuple[RankTree, Encoding, Drawn | None]:
     """The tree of a column between its bounds, how a value becomes its place, and the quantiles that are drawn.
 
     As many places as there are whole numbers between the bounds, or else as many as all cells together may have; of
-    hidden groups (no cells) the fewest. With `scaled` a row may weigh a part of one. A pure function of declarations.
-    Errors: Refused (key_domain_too_large).
+    hidden groups (no cells) the fewest. With `scaled` a row may weigh a part of one; `asked` is the mechanism that a
+    request names. A pure function of text, request and declarations.
+    Errors: Refused (key_domain_too_large; unsupported_sql for what a mechanism that is named does not answer).
     """
     lower, upper = limits
     if integer:
@@ -66,7 +74,10 @@ def tree_of(
     else:
         assert cells is not None
         raise _too_many(family, cells)
-    drawn = None if cells is None else _drawn(family, tree, cells, wanted=wanted if integer else None)
+    if asked is not None:
+        drawn: Drawn | None = _named(asked, family, tree, cells, wanted=wanted if integer else None, scaled=scaled)
+    else:
+        drawn = None if cells is None else _drawn(family, tree, cells, wanted=wanted if integer else None)
     if not integer:
         step = (upper - lower) / tree.places or Fraction(1)
         return tree, Encoding(lower + step / 2, step, 0, tree.places - 1), drawn
@@ -90,12 +101,43 @@ def _drawn(family: Family, tree: RankTree, cells: int, *, wanted: int | None) ->
         if fraction is None or discrete is None or not 0 < fraction < 1:
             return None
         found[discrete].append(fraction)
-    most = max(1, _DRAWN_PLACES // cells // tree.places)
-    finer = most if wanted is None else min(most, math.ceil(Fraction(wanted, tree.places)))
+    finer = _finer(tree, cells, wanted)
     places = finer * tree.places
     if (wanted is None or places < wanted) and places < _DRAWN_PLACES_MIN * len(asked):
         return None
     return Drawn(tuple(sorted(found[False])), tuple(sorted(found[True])), finer)
+
+
+def _finer(tree: RankTree, cells: int, wanted: int | None) -> int:
+    """Into how many finer places each place of the tree is divided."""
+    most = max(1, _DRAWN_PLACES // cells // tree.places)
+    return most if wanted is None else min(most, math.ceil(Fraction(wanted, tree.places)))
+
+
+def _named(
+    asked: Asked, family: Family, tree: RankTree, cells: int | None, *, wanted: int | None, scaled: bool
+) -> Drawn:
+    """What is drawn by the mechanism that the request names. Errors: Refused."""
+    fractions: dict[bool, set[Fraction]] = {False: set(), True: set()}
+    for one in family.aggregates:
+        kind = _DRAWN_KINDS.get(one.function)
+        if kind is None or one.fraction is None or not 0 < one.fraction < 1:
+            raise asked.refused("An extreme value is read from counts, and is drawn by no mechanism.")
+        fractions[kind].add(one.fraction)
+    if sum(map(len, fractions.values())) > _DRAWN_MAX:
+        raise asked.refused(f"At most {_DRAWN_MAX} quantiles of one value are drawn.")
+    if cells is None:
+        raise asked.refused("Quantiles are drawn in public groups alone, and its groups are not declared.")
+    if tree.lower == tree.upper:
+        raise asked.refused("All of its values are equal by declaration.")
+    asked.check_units(scaled=scaled)
+    return Drawn(
+        tuple(sorted(fractions[False])),
+        tuple(sorted(fractions[True])),
+        _finer(tree, cells, wanted),
+        asked.mechanism,
+        BLOCKS if asked.mechanism is QuantileMechanism.SAMPLE_AND_AGGREGATE else 0,
+    )
 
 
 def check_hidden(family: Family, trees: int) -> None:

@@ -13,6 +13,7 @@ from sql_rewrite.window_nodes import OrderedBy, Placed, PlacedName, RowFrame, Wi
 __all__ = [
     "Appended",
     "Binned",
+    "Blocked",
     "ChosenGroups",
     "ChosenValues",
     "ConstantRows",
@@ -192,6 +193,19 @@ class Salted(Relation):
     rows: Relation
     keys: tuple[HiddenKey, ...]
     name: str = "s"
+
+
+@node
+class Blocked(Relation):
+    """The rows with the block of their unit, a number below `blocks`, in a column of this name.
+
+    A keyed hash of the unit's secret draw `d`, whose key is drawn for each run: of the unit alone, never of its place
+    among others, so that a unit that is added moves nobody to another block.
+    """
+
+    rows: Relation
+    blocks: int
+    name: str
 
 
 @node

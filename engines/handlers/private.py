@@ -175,7 +175,8 @@ def run_statement(cursor: duckdb.DuckDBPyConnection, header: object) -> Answer:
 def _run(cursor: duckdb.DuckDBPyConnection, statement: _Statement, *, make: bool) -> Answer:
     """The answer of a statement, whose shared tables are made first unless the cursor has them.
 
-    Each run has a seed of its own, which decides where the engine's hash tables put groups, and nothing of the answer.
+    Each run has a seed of its own, which decides where the engine's hash tables put groups, and into which blocks a
+    sample-and-aggregate puts units.
     """
     cursor.execute(f"SET VARIABLE seed = {secrets.randbits(63)}")
     for table in statement.shared if make else ():

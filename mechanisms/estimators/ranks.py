@@ -20,9 +20,9 @@ from mechanisms.estimators.estimator import GROUP_SIZES, Column, Estimator, Expe
 from mechanisms.estimators.forms import encoding_of
 from mechanisms.interval import Floats
 from mechanisms.measurement import Integers, Measurement
-from mechanisms.measurements.drawn_ranks import draws_of, rank_scale
+from mechanisms.measurements.drawn_ranks import Beside, draws_of
 from privacy.aggregate import AggregateFunction
-from privacy.rank_tree import RankTree
+from privacy.rank_tree import QuantileMechanism, RankTree
 from privacy.statistic import Statistic, StatisticKind
 
 __all__ = ["ESTIMATORS", "Extreme", "Quantile"]
@@ -75,9 +75,11 @@ class _Ranked(Estimator):
         """Of values spread evenly: the error of a rank, over the rows, times the range; of any, the whole range."""
         tree, encoding = _tree(measurement), encoding_of(measurement.statistic)
         width = float(tree.upper - tree.lower)
-        error, draw = self._rank_error(measurement), self._draw(measurement)
+        errors, draw = np.full(len(GROUP_SIZES), self._rank_error(measurement)), self._draw(measurement)
         if draw is not None:
-            error = math.sqrt(2) * rank_scale(measurement, draws_of(measurement.statistic)[draw - tree.nodes])
+            assert isinstance(measurement, Beside)
+            sizes = np.array(GROUP_SIZES, dtype=np.float64)
+            errors = measurement.rank_deviation(draws_of(measurement.statistic)[draw - tree.nodes], sizes)
         most = float(ranks.reach(measurement, self.fraction, alpha).max())
         return tuple(
             ExpectedError(
@@ -86,7 +88,7 @@ class _Ranked(Estimator):
                 min(width * most / rows + float(encoding.step), width),
                 width,
             )
-            for rows in GROUP_SIZES
+            for rows, error in zip(GROUP_SIZES, errors.tolist(), strict=True)
         )
 
     def column(self, measurement: Measurement, noisy: Integers, *, integer: bool, alpha: float) -> Column:
@@ -212,9 +214,9 @@ class Quantile(_Ranked):
         drawn, tree = measurement.statistic.drawn, _tree(measurement)
         if drawn is None:
             return None
-        error = self._rank_error(measurement)
         place = drawn.place(self.fraction, discrete=self.discrete)
-        return None if place is None or error < _KNOWN else tree.nodes + place
+        known = drawn.method is QuantileMechanism.EXPONENTIAL and self._rank_error(measurement) < _KNOWN
+        return None if place is None or known else tree.nodes + place
 
     def truth(self, values: Floats, *, nulls: int) -> float | None:
         """The definition."""
@@ -315,10 +317,12 @@ def _drawn(measurement: Measurement, coordinate: int, noisy: Floats) -> tuple[Fl
     statistic, tree = measurement.statistic, _tree(measurement)
     drawn, encoding = statistic.drawn, encoding_of(statistic)
     assert drawn is not None
+    assert isinstance(measurement, Beside)
     draw = draws_of(statistic)[coordinate - tree.nodes]
     at = (noisy[..., coordinate] + 0.5) / drawn.finer
-    down, up = ranks.slopes(measurement, _rows(measurement, noisy), draw.fraction, at, encoding.highest + 1)
-    error = math.sqrt(2) * rank_scale(measurement, draw) * (down + up) / 2
+    rows = _rows(measurement, noisy)
+    down, up = ranks.slopes(measurement, rows, draw.fraction, at, encoding.highest + 1)
+    error = measurement.rank_deviation(draw, rows[..., : tree.branching].sum(axis=-1)) * (down + up) / 2
     inside = 0.0 if tree.whole and encoding.step == drawn.finer else 1 / (drawn.finer * math.sqrt(12))
     return _drawn_values(measurement, coordinate, noisy), np.hypot(error, inside) * float(encoding.step)
 

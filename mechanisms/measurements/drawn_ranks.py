@@ -7,6 +7,7 @@ asked for. The tree takes an eighth of the price, for intervals and for how dens
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
@@ -29,7 +30,7 @@ from privacy.events.ranges import GaussianRangesEvent, LaplaceRangesEvent
 from privacy.numbers import dyadic_up
 from privacy.statistic import Statistic
 
-__all__ = ["DRAWN_SHARE", "Draw", "GaussianRanks", "LaplaceRanks", "draws_of", "rank_error", "rank_scale"]
+__all__ = ["DRAWN_SHARE", "Beside", "Draw", "DrawnRanks", "GaussianRanks", "LaplaceRanks", "draws_of", "rank_error"]
 
 DRAWN_SHARE = Fraction(7, 8)
 """The part of its price with which a statistic's quantiles are drawn; the counts on its tree have the others."""
@@ -52,6 +53,8 @@ class Draw:
     """The greatest change of one score, after rounding."""
     grid: int
     """The power of two by which scores are divided."""
+    blocks: int = 0
+    """Of a sample-and-aggregate, how many answers of blocks the places hold: the median of these is asked for."""
 
     def scores(self, places: Integers, worth: int) -> Integers:
         """The scores of the places of one cell from its counts, zero for those that hold the rank, else below zero.
@@ -59,7 +62,7 @@ class Draw:
         Of n rows the rank of a value between rows is (n - 1) p + 1/2 rows from below, that of a row n p less a part of
         one that is too small to be a rank.
         """
-        top, bottom = self.fraction.numerator, self.fraction.denominator
+        top, bottom = (1, 2) if self.blocks else (self.fraction.numerator, self.fraction.denominator)
         below = np.concatenate([np.zeros(1, dtype=places.dtype), np.cumsum(places)])
         if int(below[-1]) + worth >= _SAFE // (2 * bottom):
             below = below.astype(object)
@@ -79,6 +82,11 @@ def draws_of(statistic: Statistic) -> tuple[Draw, ...]:
 
 
 def _draw(statistic: Statistic, fraction: Fraction, *, discrete: bool) -> Draw:
+    drawn = statistic.drawn
+    assert drawn is not None
+    if drawn.blocks:
+        # A unit changes the answer of one block: of all places' ranks none by more than one, counted in quarters.
+        return Draw(fraction, False, 4, 1, drawn.blocks)
     # A rank moves by at most the greater part, of the rows below it or above, of what a unit adds to a group.
     greater = 2 * max(fraction.numerator, fraction.denominator - fraction.numerator)
     change = math.ceil(greater * statistic.sensitivity.linf)
@@ -87,8 +95,59 @@ def _draw(statistic: Statistic, fraction: Fraction, *, discrete: bool) -> Draw:
     return Draw(fraction, discrete, -(-change // grid), grid)
 
 
-class _Drawn(Measurement):
-    """What both have in common: how places are drawn, and what a unit changes in that."""
+class Beside(Measurement):
+    """Noise on the counts of a tree, and quantiles that are released beside it, each as a place."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def drawn(self, places: Integers, bits: BitSource) -> npt.NDArray[np.int64]:
+        """The places of all quantiles (cells x quantiles), from all that is counted by finer place."""
+
+    @abstractmethod
+    def rank_deviation(self, draw: Draw, rows: Floats) -> Floats:
+        """About how far the rank of a quantile is off, in rows, where a group has so many."""
+
+    def rank_moves(self, draw: Draw, draws: int, rows: Floats, bits: BitSource) -> Floats:
+        """Simulated errors of a rank in rows (draws x cells), for groups of so many rows."""
+        laplace = rounded_laplace(scale=Fraction(2**20), count=draws * len(rows), bits=bits)
+        return laplace.reshape(draws, len(rows)) * 2.0**-20 * self.rank_deviation(draw, rows) / math.sqrt(2)
+
+    def perturb(self, exact: Integers, bits: BitSource) -> Perturbed:
+        """Noisy counts on the nodes, and the place of each quantile. Called by the gateway only."""
+        tree = self.statistic.tree
+        assert tree is not None
+        nodes, places = exact[:, : tree.nodes], exact[:, tree.nodes :]
+        noise = self.noise(nodes.size, bits).reshape(nodes.shape)
+        noisy = coarsen(narrow(nodes), self.grid) + noise
+        return Perturbed(narrow(np.concatenate([noisy, self.drawn(places, bits)], axis=1)))
+
+    def replicated(self, values: Integers, draws: int, bits: BitSource) -> Floats:
+        """Fresh noise on the counts, and on the rank of each place that was drawn, as densely as values lie there."""
+        statistic = self.statistic
+        tree, drawn, encoding = statistic.tree, statistic.drawn, statistic.encoding
+        assert tree is not None
+        assert drawn is not None
+        assert encoding is not None
+        nodes = values[:, : tree.nodes]
+        found = np.empty((draws, *values.shape))
+        found[..., : tree.nodes] = self.noise(draws * nodes.size, bits).reshape(draws, *nodes.shape) + nodes.astype(
+            float
+        )
+        rows = nodes.astype(np.float64) * float(self.grid * self.unit)
+        whole = np.maximum(rows[:, : tree.branching].sum(axis=1), 1)
+        for column, draw in enumerate(draws_of(statistic)):
+            place = values[:, tree.nodes + column].astype(np.float64)
+            used = encoding.highest + 1
+            down, up = slopes(self, rows, draw.fraction, (place + 0.5) / drawn.finer, used)
+            moved = self.rank_moves(draw, draws, whole, bits)
+            places = place + drawn.finer * np.where(moved < 0, moved * down, moved * up)
+            found[..., tree.nodes + column] = np.clip(places, 0, used * drawn.finer - 1)
+        return found
+
+
+class DrawnRanks(Beside):
+    """What draws of the exponential mechanism have in common: how places are drawn, and what a unit changes in that."""
 
     __slots__ = ()
 
@@ -113,52 +172,41 @@ class _Drawn(Measurement):
         for draw in draws_of(self.statistic):
             require_scale(self.scale_of(draw))
 
-    def perturb(self, exact: Integers, bits: BitSource) -> Perturbed:
-        """Noisy counts on the nodes, and the place of each quantile. Called by the gateway only."""
+    def rank_scale(self, draw: Draw) -> float:
+        """The scale of the Laplace law of a drawn quantile's rank, in rows, or in blocks.
+
+        It is that of ranks that follow closely on one another; where they do not, most of the error is the distance
+        between values.
+        """
         tree = self.statistic.tree
         assert tree is not None
-        nodes, places = exact[:, : tree.nodes], exact[:, tree.nodes :]
-        noise = self.noise(nodes.size, bits).reshape(nodes.shape)
-        noisy = coarsen(narrow(nodes), self.grid) + noise
-        return Perturbed(narrow(np.concatenate([noisy, self.drawn(places, bits)], axis=1)))
+        fraction, worth = (Fraction(1, 2), 1) if draw.blocks else (draw.fraction, tree.worth)
+        return float(self.scale_of(draw) * draw.grid / (2 * fraction.denominator * worth))
 
-    def replicated(self, values: Integers, draws: int, bits: BitSource) -> Floats:
-        """Fresh noise on the counts, and on the rank of each place that was drawn, as densely as values lie there."""
-        statistic = self.statistic
-        tree, drawn, encoding = statistic.tree, statistic.drawn, statistic.encoding
-        assert tree is not None
-        assert drawn is not None
-        assert encoding is not None
-        nodes = values[:, : tree.nodes]
-        found = np.empty((draws, *values.shape))
-        found[..., : tree.nodes] = self.noise(draws * nodes.size, bits).reshape(draws, *nodes.shape) + nodes.astype(
-            float
-        )
-        rows = nodes.astype(np.float64) * float(self.grid * self.unit)
-        for column, draw in enumerate(draws_of(statistic)):
-            place = values[:, tree.nodes + column].astype(np.float64)
-            used = encoding.highest + 1
-            down, up = slopes(self, rows, draw.fraction, (place + 0.5) / drawn.finer, used)
-            laplace = rounded_laplace(scale=Fraction(2**20), count=draws * len(values), bits=bits)
-            moved = laplace.reshape(draws, len(values)) * 2.0**-20 * rank_scale(self, draw)
-            places = place + drawn.finer * np.where(moved < 0, moved * down, moved * up)
-            found[..., tree.nodes + column] = np.clip(places, 0, used * drawn.finer - 1)
-        return found
+    def rank_deviation(self, draw: Draw, rows: Floats) -> Floats:
+        """The same for every number of rows."""
+        return np.full(np.shape(rows), math.sqrt(2) * self.rank_scale(draw))
 
     def drawn(self, places: Integers, bits: BitSource) -> npt.NDArray[np.int64]:
         """The places of all quantiles (cells x quantiles)."""
-        tree, draws = self.statistic.tree, draws_of(self.statistic)
-        assert tree is not None
+        draws = draws_of(self.statistic)
         found = np.zeros((len(places), len(draws)), dtype=np.int64)
         for cell, counts in enumerate(places):
             for column, draw in enumerate(draws):
-                scores = draw.scores(counts, tree.worth)
-                (found[cell, column],) = best(scores, count=1, scale=self.scale_of(draw), race=Race.GUMBEL, bits=bits)
+                found[cell, column] = self.place_of(draw, counts, bits)
+        return found
+
+    def place_of(self, draw: Draw, counts: Integers, bits: BitSource) -> int:
+        """The place of one quantile of one cell."""
+        tree = self.statistic.tree
+        assert tree is not None
+        scores = draw.scores(counts, 1 if draw.blocks else tree.worth)
+        (found,) = best(scores, count=1, scale=self.scale_of(draw), race=Race.GUMBEL, bits=bits)
         return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LaplaceRanks(_Drawn, LaplaceMeasurement):
+class LaplaceRanks(DrawnRanks, LaplaceMeasurement):
     """Exactly rounded Laplace noise on the counts, and drawn quantiles: laplace_ranks.md."""
 
     name: ClassVar[str] = "laplace_ranks"
@@ -185,7 +233,7 @@ class LaplaceRanks(_Drawn, LaplaceMeasurement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GaussianRanks(_Drawn, GaussianMeasurement):
+class GaussianRanks(DrawnRanks, GaussianMeasurement):
     """Exactly rounded Gaussian noise on the counts, and drawn quantiles: gaussian_ranks.md."""
 
     name: ClassVar[str] = "gaussian_ranks"
@@ -214,23 +262,11 @@ class GaussianRanks(_Drawn, GaussianMeasurement):
         )
 
 
-def rank_scale(measurement: Measurement, draw: Draw) -> float:
-    """The scale of the Laplace law of a drawn quantile's rank, in rows.
-
-    It is that of ranks that follow closely on one another; where they do not, most of the error is the distance
-    between values.
-    """
-    assert isinstance(measurement, _Drawn)
-    tree = measurement.statistic.tree
-    assert tree is not None
-    return float(measurement.scale_of(draw) * draw.grid / (2 * draw.fraction.denominator * tree.worth))
-
-
 def rank_error(measurement: Measurement) -> float:
     """The greatest standard deviation of the rank that a quantile is answered from, in rows: drawn, or of a tree."""
-    if not isinstance(measurement, _Drawn):
+    if not isinstance(measurement, DrawnRanks) or any(draw.blocks for draw in draws_of(measurement.statistic)):
         return rank_deviation(measurement)
-    return math.sqrt(2) * max(rank_scale(measurement, draw) for draw in draws_of(measurement.statistic))
+    return math.sqrt(2) * max(measurement.rank_scale(draw) for draw in draws_of(measurement.statistic))
 
 
 def _ranges(statistic: Statistic, greatest: Fraction) -> tuple[Fraction, Fraction]:
@@ -242,6 +278,9 @@ def _ranges(statistic: Statistic, greatest: Fraction) -> tuple[Fraction, Fractio
     bound, tree, drawn = statistic.sensitivity, statistic.tree, statistic.drawn
     assert tree is not None
     assert drawn is not None
+    if drawn.blocks:
+        # A unit is in one block of one group.
+        return drawn.count * greatest, drawn.count * greatest**2
     l1 = bound.l1 / (tree.levels * bound.linf)
     l2_squared = bound.l2_squared / (tree.levels * bound.linf**2)
     if not _in_one_group(statistic):

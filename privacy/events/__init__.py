@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from privacy.events import approximate, gaussian, laplace, ranges, selection, sparse
-from privacy.events.approximate import TruncatedGeometricEvent
+from privacy.events import approximate, followed, gaussian, laplace, ranges, selection, sparse
+from privacy.events.approximate import ApproximateEvent, TruncatedGeometricEvent
 from privacy.events.event import Event
+from privacy.events.followed import GaussianFollowedEvent, LaplaceFollowedEvent
 from privacy.events.gaussian import GaussianEvent, GaussianThresholdEvent
 from privacy.events.laplace import LaplaceEvent
 from privacy.events.ranges import GaussianRangesEvent, LaplaceRangesEvent
@@ -16,12 +17,15 @@ from privacy.values import Json
 
 __all__ = [
     "KINDS",
+    "ApproximateEvent",
     "BoundedRangeEvent",
     "Event",
     "GaussianEvent",
+    "GaussianFollowedEvent",
     "GaussianRangesEvent",
     "GaussianThresholdEvent",
     "LaplaceEvent",
+    "LaplaceFollowedEvent",
     "LaplaceRangesEvent",
     "PermuteAndFlipEvent",
     "SparseSessionEvent",
@@ -37,6 +41,7 @@ KINDS: tuple[type[Event], ...] = (
     *approximate.EVENTS,
     *selection.EVENTS,
     *ranges.EVENTS,
+    *followed.EVENTS,
     *sparse.EVENTS,
 )
 """Every event that may be charged."""

@@ -21,7 +21,7 @@ from privacy.loss import Loss
 from privacy.special import erfc_inverse, precise, rounded_up, to_decimal
 from privacy.values import Json
 
-__all__ = ["EVENTS", "LocalReportEvent", "TruncatedGeometricEvent", "approximate_loss"]
+__all__ = ["EVENTS", "ApproximateEvent", "LocalReportEvent", "TruncatedGeometricEvent", "approximate_loss"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +91,40 @@ class LocalReportEvent:
         return cls(epsilon=epsilon)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApproximateEvent:
+    """A mechanism ran that is (epsilon, delta)-DP, and nothing more is known of it: its test, its noise, its refusal.
+
+    Requires: epsilon positive, delta inside (0, 1); everything that the mechanism shows is covered, refusals as well.
+    Ensures: `loss().pure` is epsilon and `loss().delta` delta, exact; other measures are rounded up.
+    Errors: ValueError for other parameters, and for an epsilon above 10^6 or below 10^-30.
+    """
+
+    kind: ClassVar[str] = "approximate/1"
+
+    epsilon: Fraction
+    delta: Fraction
+
+    def __post_init__(self) -> None:
+        require_positive(self.epsilon, name="epsilon")
+        require_ratio(self.epsilon, name="epsilon", lowest=EPSILON_MIN, highest=EPSILON_MAX)
+        require_delta(self.delta)
+
+    def loss(self) -> Loss:
+        """Loss of the whole mechanism."""
+        return approximate_loss(self.epsilon, self.delta)
+
+    def parameters(self) -> dict[str, str]:
+        """Epsilon and delta, exact."""
+        return {"epsilon": fraction_to_text(self.epsilon), "delta": fraction_to_text(self.delta)}
+
+    @classmethod
+    def from_parameters(cls, parameters: Json) -> Self:
+        """Reads `parameters()` back. Raises ValueError for anything else."""
+        epsilon, delta = read_fractions(parameters, ("epsilon", "delta"))
+        return cls(epsilon=epsilon, delta=delta)
+
+
 @lru_cache(maxsize=4096)
 def approximate_loss(epsilon: Fraction, delta: Fraction) -> Loss:
     """The loss of every (epsilon, delta)-DP mechanism that does not interact: no other property of its noise is used.
@@ -121,4 +155,4 @@ def approximate_loss(epsilon: Fraction, delta: Fraction) -> Loss:
     return Loss(pure=epsilon, delta=delta, rho=rho, mu_squared=mu_squared)
 
 
-EVENTS = (TruncatedGeometricEvent, LocalReportEvent)
+EVENTS = (TruncatedGeometricEvent, LocalReportEvent, ApproximateEvent)

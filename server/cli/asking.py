@@ -48,6 +48,9 @@ class Question:
     at_most: str | None = option("--at-most E", "The greatest part of your account that such a ± may cost.")
     confidence: str | None = option("--confidence C", "Confidence of the intervals. Default: 0.95.")
     noise: str | None = option("--noise FAMILY", "The only family of noise that may answer.", parser=_family)
+    mechanism: Literal["exponential", "smooth", "sample_and_aggregate"] | None = option(
+        "--mechanism", "By which mechanism MEDIAN and quantiles are drawn. Default: the server's choice."
+    )
     delta: str | None = option("--delta D", "Delta of showing groups that are not public. Default: the dataset's.")
     contribution: Literal["auto"] | None = option(
         "--contribution", "Let the question choose how much of a unit counts."
@@ -82,7 +85,7 @@ class Question:
             **self._amounts("delta"),
             **{
                 name: getattr(self, name)
-                for name in ("noise", "reuse", "budget", "nonempty", "accept_noise", "with_cut")
+                for name in ("noise", "mechanism", "reuse", "budget", "nonempty", "accept_noise", "with_cut")
             },
         }
         asked = {"dataset": self.dataset, "sql": _sql(self.sql, self.file)}

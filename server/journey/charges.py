@@ -56,6 +56,7 @@ def text_key(question: Question, dataset: Dataset, power: NormPower) -> Hashable
         question.nonempty,
         question.started,
         question.clause,
+        question.mechanism,
         power,
     )
 

@@ -43,6 +43,7 @@ from sql_rewrite.foreign import foreign_text, place_of_value
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
 from sql_rewrite.memory import check_memory
+from sql_rewrite.named_ranks import by_mechanism
 from sql_rewrite.norms import lower_norms, norm_core, norm_key, shares_tables
 from sql_rewrite.plan import Plan
 from sql_rewrite.plan_key import core_key
@@ -103,6 +104,7 @@ class Preparing:
             started=question.started,
             choose=choose,
         )
+        plan = by_mechanism(plan, question.mechanism)
         # Before anything is written out, which may be long.
         plan, cores, values, work = bound_within_time(plan, power, self._dialect)
         check_groups(question.clause, cores)

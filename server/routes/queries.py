@@ -137,6 +137,7 @@ def _question(caller: Caller, body: QueryBody, raw: dict[str, object], *, key: s
         epsilon=None if body.spend is None else body.spend.epsilon,
         own_epsilon=None if body.spend is None else body.spend.own_epsilon,
         noise=body.noise,
+        mechanism=body.mechanism,
         delta=body.delta,
         half_width=None if accuracy is None else accuracy.half_width,
         relative=None if accuracy is None else accuracy.relative,

@@ -13,7 +13,7 @@ from privacy.bounds import BOUND_MAX, AskedContribution
 from privacy.numbers import ATTO, PICO, parse_decimal
 from server.administration.budgets import REASON_MAX
 from server.body import NOT_TEXT
-from server.wire.words import FilterWord, NoiseWord, ReuseWord, RoleWord
+from server.wire.words import FilterWord, MechanismWord, NoiseWord, ReuseWord, RoleWord
 
 __all__ = [
     "ACCOUNT_PATTERN",
@@ -229,6 +229,13 @@ class QueryBody(RequestModel):
         Field(
             description="The only family of noise that may answer, also from a stored release. auto: the server's.",
             json_schema_extra={"default": "auto"},
+        ),
+    ] = None
+    mechanism: Annotated[
+        MechanismWord | None,
+        Field(
+            description="By which mechanism MEDIAN and quantiles are drawn; refused where its proof does not hold. "
+            "Default: the server's choice."
         ),
     ] = None
     delta: Annotated[

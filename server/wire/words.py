@@ -15,6 +15,7 @@ from accountant.request import Reuse
 from accountant.simulation import Kind, Standing
 from accountant.states import QueryStatus
 from mechanisms.families import NoiseFamily
+from privacy.rank_tree import QuantileMechanism
 from privacy.release import ColumnKind
 from server.derived.cells import IntervalMethod
 from server.monitors.terms import Direction
@@ -28,6 +29,7 @@ __all__ = [
     "FilterWord",
     "IntervalWord",
     "KindWord",
+    "MechanismWord",
     "MonitorState",
     "MonitorWord",
     "NoiseWord",
@@ -104,6 +106,7 @@ StandingWord = Annotated[Standing, _OneOf(Standing)]
 NoiseWord = Annotated[NoiseFamily | None, _OneOf(NoiseFamily, none="auto")]
 """None is the server's choice."""
 
+MechanismWord = Annotated[QuantileMechanism, _OneOf(QuantileMechanism)]
 ReuseWord = Annotated[Reuse, _OneOf((Reuse.ANY, Reuse.OWN, Reuse.NONE))]
 """Whether reading what others paid for is charged is the policy's to say."""
 

@@ -41,6 +41,7 @@ from sql_rewrite.layer_values import (
 from sql_rewrite.relations import (
     Appended,
     Binned,
+    Blocked,
     ChosenGroups,
     ChosenValues,
     ConstantRows,
@@ -336,6 +337,12 @@ class DuckDB(DuckDBSteps):
             value = f'md5_number(concat({SEED}, "{key.name}"))' if key.text else f'"{key.name}"'
             salt = f"hash({salt}, {value}, {SEED})" if salt else f"hash({value}, {SEED})"
         return f'SELECT *, {salt} AS "{node.name}" FROM ({self.write(node.rows)}) AS "h"'
+
+    @writes(Blocked)
+    def _blocked(self, node: Blocked) -> str:
+        """By MD5: `hash` of several values combines them so that another key would only give blocks other numbers."""
+        block = f"CAST(md5_number(concat({SEED}, ':', \"d\")) % {node.blocks} AS INTEGER)"
+        return f'SELECT *, {block} AS "{node.name}" FROM ({self.write(node.rows)}) AS "h"'
 
     @writes(Grouped)
     def _grouped(self, node: Grouped) -> str:

@@ -18,9 +18,11 @@ from privacy.events import (
     BoundedRangeEvent,
     Event,
     GaussianEvent,
+    GaussianFollowedEvent,
     GaussianRangesEvent,
     GaussianThresholdEvent,
     LaplaceEvent,
+    LaplaceFollowedEvent,
     LaplaceRangesEvent,
     PermuteAndFlipEvent,
     SparseSessionEvent,
@@ -29,7 +31,7 @@ from privacy.events import (
     event_from_json,
     event_to_json,
 )
-from privacy.events.approximate import LocalReportEvent
+from privacy.events.approximate import ApproximateEvent, LocalReportEvent
 from privacy.loss import ZERO_LOSS, Loss
 
 _POSITIVE = st.fractions(min_value=Fraction(1, 100), max_value=Fraction(100), max_denominator=10**6)
@@ -64,6 +66,29 @@ CASES = (
         st.builds(TruncatedGeometricEvent, epsilon=_POSITIVE, delta=_DELTA),
         grows=("epsilon", "delta"),
         falls=(),
+    ),
+    Case(
+        ApproximateEvent(epsilon=Fraction(1, 3), delta=Fraction(1, 10**6)),
+        st.builds(ApproximateEvent, epsilon=_POSITIVE, delta=_DELTA),
+        grows=("epsilon", "delta"),
+        falls=(),
+    ),
+    *(
+        Case(
+            kind(**noise, epsilon=Fraction(1, 3), count=Fraction(2)),
+            st.builds(
+                kind,
+                **dict.fromkeys(noise, _POSITIVE),
+                epsilon=_POSITIVE,
+                count=st.integers(min_value=1, max_value=5).map(Fraction),
+            ),
+            grows=(next(iter(noise)), "epsilon"),
+            falls=(list(noise)[1],),
+        )
+        for kind, noise in (
+            (LaplaceFollowedEvent, {"l1_sensitivity": Fraction(3), "scale": Fraction(7)}),
+            (GaussianFollowedEvent, {"l2_squared": Fraction(3), "variance": Fraction(7)}),
+        )
     ),
     Case(
         LocalReportEvent(epsilon=Fraction(1, 3)),
