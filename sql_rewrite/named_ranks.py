@@ -6,6 +6,7 @@ Everything here follows from the request, the text and declarations.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 from privacy.rank_tree import QuantileMechanism
 from privacy.refusal import Refused
@@ -51,6 +52,8 @@ class Asked:
             case QuantileMechanism.SAMPLE_AND_AGGREGATE:
                 if scaled and self.grouped:
                     raise self.refused("A unit may be in several groups, and would change a block's answer in each.")
+            case _:
+                assert_never(self.mechanism)
 
 
 def asked_of(core: Core, family: Family) -> Asked | None:

@@ -72,6 +72,15 @@ def _scales(measurement: LaplaceSmooth, exact: list[Any]) -> list[float]:
     return found
 
 
+def moved_by(measurement: LaplaceBlocks, one: Any, two: Any, *, draw: drawn_ranks.Draw) -> Fraction:
+    """The range within which the law of a draw changes between two lists of all blocks' answers by place."""
+    half = draw.blocks / 2
+    below = [np.cumsum(side) for side in (one, two)]
+    away = [np.maximum(np.maximum(np.r_[0, c[:-1]] - half, half - c), 0) for c in below]
+    scores = 4 * (away[0] - away[1])
+    return Fraction(int(scores.max() - scores.min())) / measurement.scale_of(draw)
+
+
 def check(world: Scene, sql: str, method: QuantileMechanism, without: int) -> None:
     """One triple: what a person changes is within what is charged. Errors: Violation."""
     measurement, full = seen(world, sql, method, None)
@@ -105,11 +114,7 @@ def check(world: Scene, sql: str, method: QuantileMechanism, without: int) -> No
             for side in answers:
                 require(int(side.sum()) <= blocks, "more answers than blocks")
                 side[used // 2] += blocks - int(side.sum())
-            below = [np.cumsum(side) for side in answers]
-            away = [np.maximum(np.maximum(np.r_[0, c[:-1]] - blocks / 2, blocks / 2 - c), 0) for c in below]
-            scores = 4 * (away[0] - away[1])
-            draw = drawn_ranks.draws_of(statistic)[place]
-            total += Fraction(int(scores.max() - scores.min())) / measurement.scale_of(draw)
+            total += moved_by(measurement, *answers, draw=drawn_ranks.draws_of(statistic)[place])
     require(total <= measurement.ranges()[0], "the draws move by more than their ranges")
 
 
@@ -195,7 +200,6 @@ genuine_reach = smooth.reached_at_distance
     [
         (_by_row, SAMPLED, "more than one answer"),
         (_in_two_blocks, SAMPLED, "more than one answer"),
-        (_half, SAMPLED, "draws move by more"),
         (_two_places, SMOOTH, "not smooth"),
     ],
 )
@@ -218,6 +222,19 @@ def test_planted_bugs_are_caught(
 
     with pytest.raises(Violation, match=message):
         every()
+
+
+def test_the_range_is_attained(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A block that answers the middle place instead of a low one moves the law by all that is charged."""
+    measurement, _ = seen(scene(PEOPLE, bounds=("0", "12")), ONE_EACH, SAMPLED, None)
+    assert isinstance(measurement, LaplaceBlocks)
+    full, less = (np.bincount(answers, minlength=13) for answers in ([0, 1, 2, 3, 5], [6, 1, 2, 3, 5]))
+    (draw,) = drawn_ranks.draws_of(measurement.statistic)
+    reached = moved_by(measurement, full, less, draw=draw)
+    assert reached == measurement.greatest == measurement.ranges()[0]
+    _half(monkeypatch)
+    (half,) = drawn_ranks.draws_of(measurement.statistic)
+    assert moved_by(measurement, full, less, draw=half) > measurement.ranges()[0]
 
 
 def test_another_key_makes_other_blocks() -> None:

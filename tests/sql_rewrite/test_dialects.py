@@ -13,12 +13,14 @@ from typing import Any
 import duckdb
 import pytest
 
+from privacy.rank_tree import QuantileMechanism
 from sql_rewrite.bound import bound
 from sql_rewrite.dialects.dialect import Dialect, kinds, writes
 from sql_rewrite.dialects.duckdb import DUCKDB, DuckDB, quote
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import _Lowering
 from sql_rewrite.lower_expression import ParameterList, lower
+from sql_rewrite.named_ranks import by_mechanism
 from sql_rewrite.norms import lower_norms
 from sql_rewrite.profile import _Lowering as ProfileLowering
 from sql_rewrite.profile import profiled_tables
@@ -89,6 +91,8 @@ def outlines() -> str:
     for text in ("SELECT MEDIAN(age) FROM people", "SELECT MEDIAN(cost), COUNT(*) FROM visits", latest, middle):
         (ranked,) = bound(lift(text, CLINIC))
         trees.append(dialect.write(_Lowering(ranked).tree()))
+    blocks = by_mechanism(lift("SELECT MEDIAN(cost) FROM visits", CLINIC), QuantileMechanism.SAMPLE_AND_AGGREGATE)
+    trees += [dialect.write(_Lowering(core).tree()) for core in bound(blocks)]
     normed = [core for listed in cores().values() for core in listed.values() if core.norms]
     for statement in (lower_norms(core, dialect, shared=shared) for core in normed for shared in (True, False)):
         trees += [statement.sql, *(table.sql for table in (statement.shared.tables if statement.shared else ()))]
