@@ -338,21 +338,29 @@ def _check_outer(link: Link, child: End, parent: End, dataset: Dataset, *, first
             position=link.place(),
         )
     if kept is child and isinstance(parent.entry, View) and not parent.entry.rows.plain:
-        raise refuse(
-            "unsupported_sql",
-            f"a {link.outer} JOIN of a nested query is refused",
-            "Rows that it leaves out and rows that are missing could not be distinguished. It is not answered yet.",
-            "use JOIN, or join the table itself",
-            position=link.place(),
-        )
+        raise _outer_of_nested(link)
     if link.outer == "RIGHT" and not first:
-        raise refuse(
-            "unsupported_sql",
-            "a RIGHT JOIN after another join is refused",
-            "It would leave out every table before it. It is not answered yet.",
-            "write it as LEFT JOIN",
-            position=link.place(),
-        )
+        raise _right_after_another(link)
+
+
+def _outer_of_nested(link: Link) -> Refused:
+    return refuse(
+        "unsupported_sql",
+        f"a {link.outer} JOIN of a nested query is refused",
+        "Rows that it leaves out and rows that are missing could not be distinguished. It is not answered yet.",
+        "use JOIN, or join the table itself",
+        position=link.place(),
+    )
+
+
+def _right_after_another(link: Link) -> Refused:
+    return refuse(
+        "unsupported_sql",
+        "a RIGHT JOIN after another join is refused",
+        "It would leave out every table before it. It is not answered yet.",
+        "write it as LEFT JOIN",
+        position=link.place(),
+    )
 
 
 def _full(link: Link) -> Refused:
@@ -382,21 +390,9 @@ def _add_on_unit(link: Link, joins: dict[str, Join], dataset: Dataset, *, alone:
     """
     left, right = (link.right, link.left) if link.outer == "RIGHT" else (link.left, link.right)
     if link.outer == "RIGHT" and not alone:
-        raise refuse(
-            "unsupported_sql",
-            "a RIGHT JOIN after another join is refused",
-            "It would leave out every table before it. It is not answered yet.",
-            "write it as LEFT JOIN",
-            position=link.place(),
-        )
+        raise _right_after_another(link)
     if link.outer and isinstance(right.entry, View) and not right.entry.rows.plain:
-        raise refuse(
-            "unsupported_sql",
-            f"a {link.outer} JOIN of a nested query is refused",
-            "Rows that it leaves out and rows that are missing could not be distinguished. It is not answered yet.",
-            "use JOIN, or join the table itself",
-            position=link.place(),
-        )
+        raise _outer_of_nested(link)
     if right.entry.relation in joins:
         raise _meets_many(link)
     if not of_units and right.source.relation != _first(right.entry):

@@ -34,6 +34,7 @@ from sql_rewrite.expressions import ColumnRef, Expression, Literal, form_of
 from sql_rewrite.functions import build
 from sql_rewrite.join_links import conjunction, conjuncts
 from sql_rewrite.lift_expression import ExpressionLift
+from sql_rewrite.nested_block import LEAVES_MAX
 from sql_rewrite.plan import Join, Source, UnitGroups
 from sql_rewrite.public_membership import PublicMembership, leaves_out
 from sql_rewrite.references import reference
@@ -43,7 +44,7 @@ from sql_rewrite.sources import SourceNames
 from sql_rewrite.syntax import consume, populated
 from sql_rewrite.text import Text
 from sql_rewrite.unit_facts import leaves, names_unit
-from sql_rewrite.unit_groups import LEAVES_MAX, described
+from sql_rewrite.unit_groups import described
 from sql_rewrite.unit_keys import key_space
 from sql_rewrite.unit_values import content_name, renamed
 

@@ -38,6 +38,7 @@ from sql_rewrite.functions import TypeRefused, build
 from sql_rewrite.functions.harmony import harmonise
 from sql_rewrite.functions.ranges import hull
 from sql_rewrite.narrowed_values import Narrowing, conditions_of
+from sql_rewrite.nested_block import LEAVES_MAX
 from sql_rewrite.plan import Source, UnitBranch, UnitFunction, UnitGroups, UnitUnion, UnitValue
 from sql_rewrite.plan_key import canonical_branch
 from sql_rewrite.references import reference
@@ -47,7 +48,7 @@ from sql_rewrite.spelling import named
 from sql_rewrite.syntax import consume
 from sql_rewrite.text import Text
 from sql_rewrite.unit_facts import contribution_bound, leaves, names_unit, rows_bound, rows_of_unit
-from sql_rewrite.unit_groups import LEAVES_MAX, described
+from sql_rewrite.unit_groups import described
 from sql_rewrite.unit_values import content_name, facts_of, made, renamed
 
 __all__ = ["united"]

@@ -27,7 +27,6 @@ from sql_rewrite.syntax import consume, populated
 from sql_rewrite.text import Text
 
 __all__ = [
-    "COLUMNS_MAX",
     "RowsBlock",
     "RowsSeeker",
     "listed",
@@ -38,9 +37,6 @@ __all__ = [
 
 _NO_ROWS = ("group", "having")
 """Clauses of a block that aggregates."""
-
-COLUMNS_MAX = 1_000
-"""Most columns of a nested block: each star may stand for all columns of the block below, several times."""
 
 
 def listed(node: exp.Select) -> list[exp.Expr]:
@@ -209,14 +205,7 @@ class RowsBlock(NestedBlock):
         columns: list[tuple[str, Expression]] = []
         for written in self._node.expressions:
             columns += self._columns(written)
-            if len(columns) > COLUMNS_MAX:
-                raise refuse(
-                    "too_large",
-                    "a nested query is refused",
-                    f"It has more than {COLUMNS_MAX} columns.",
-                    "name the columns that are needed, instead of *",
-                    position=self._text.position(self._node),
-                )
+            self._check_columns(len(columns))
         return Rows(self._names.sources, where, tuple(columns))
 
     @property

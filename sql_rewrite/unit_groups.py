@@ -37,19 +37,16 @@ from sql_rewrite.shell import output_name
 from sql_rewrite.sources import SourceNames
 from sql_rewrite.syntax import consume, populated, rebuilt
 from sql_rewrite.unit_calls import UnitCalls, written
-from sql_rewrite.unit_facts import constant_per_unit, contribution_bound, leaves, names_unit, rows_bound, rows_of_unit
+from sql_rewrite.unit_facts import constant_per_unit, contribution_bound, names_unit, rows_bound, rows_of_unit
 from sql_rewrite.unit_keys import key_space
 from sql_rewrite.unit_plan import RANKED, UnitFunction
 from sql_rewrite.unit_values import content_name, facts_of, renamed, summed_range
 
-__all__ = ["LEAVES_MAX", "UnitBlock", "described"]
+__all__ = ["UnitBlock", "described"]
 
 _NUMBERS = (ColumnType.INTEGER, ColumnType.NUMBER)
 _AMONG = (UnitFunction.LEAST, UnitFunction.GREATEST, *RANKED)
 """Functions whose value lies within every range that has the values; that of a deviation within its width."""
-
-LEAVES_MAX = 16
-"""Most stored tables that rows computed within units read, each as often as it is written."""
 
 
 class UnitBlock(NestedBlock):
@@ -86,23 +83,8 @@ class UnitBlock(NestedBlock):
         """What the block stands for, under that name of its source. Errors: Refused. Requires: `by_unit`."""
         self._refuse_clauses(but=("distinct",))
         self._check()
-        if self._names.preserved:
-            raise refuse(
-                "unsupported_sql",
-                "an outer join that keeps a public table's rows is refused within a unit",
-                "Rows without a partner belong to nobody, so they are in no group of a unit.",
-                "use JOIN",
-                position=self._text.position(self._node),
-            )
+        self._check_sources("they are in no group of a unit")
         self._keys, self._values = [], {}
-        if leaves(self._names.sources) > LEAVES_MAX:
-            raise refuse(
-                "too_large",
-                "a nested query is refused",
-                f"Written out it reads more than {LEAVES_MAX} tables.",
-                "compute fewer steps within each unit",
-                position=self._text.position(self._node),
-            )
         where = RowCondition(self._text, self._names, self._select, self._reader).read(self._node.args.get("where"))
         self._given = conditions_of(self._names.sources, where)
         for node in self.key_nodes():

@@ -39,15 +39,14 @@ from sql_rewrite.references import reference
 from sql_rewrite.refuse import refuse
 from sql_rewrite.row_condition import RowCondition
 from sql_rewrite.rows import Rows
-from sql_rewrite.rows_block import COLUMNS_MAX, star_relation
+from sql_rewrite.rows_block import star_relation
 from sql_rewrite.shell import output_name
 from sql_rewrite.sources import SourceNames, both
 from sql_rewrite.spelling import named
 from sql_rewrite.syntax import consume, select_place
 from sql_rewrite.text import Text
 from sql_rewrite.unit_calls import written
-from sql_rewrite.unit_facts import contribution_bound, leaves, names_unit, rows_bound, rows_of_unit
-from sql_rewrite.unit_groups import LEAVES_MAX
+from sql_rewrite.unit_facts import contribution_bound, names_unit, rows_bound, rows_of_unit
 from sql_rewrite.unit_keys import key_space
 from sql_rewrite.unit_values import content_name, facts_of_place, facts_of_window, renamed
 from sql_rewrite.window_calls import WindowReader, frame_of, includes_row, row_number
@@ -143,22 +142,7 @@ class WindowBlock(NestedBlock):
                 "write one of them in a nested query",
                 position=place,
             )
-        if self._names.preserved:
-            raise refuse(
-                "unsupported_sql",
-                "an outer join that keeps a public table's rows is refused within a unit",
-                "Rows without a partner belong to nobody, so no window is over them.",
-                "use JOIN",
-                position=place,
-            )
-        if leaves(self._names.sources) > LEAVES_MAX:
-            raise refuse(
-                "too_large",
-                "a nested query is refused",
-                f"Written out it reads more than {LEAVES_MAX} tables.",
-                "compute fewer steps within each unit",
-                position=place,
-            )
+        self._check_sources("no window is over them")
         if on is None:
             return None
         consume(on, "expressions", text=self._text, what="DISTINCT ON")
@@ -217,14 +201,7 @@ class WindowBlock(NestedBlock):
                 listed += [(name, self._cell(found)) for name, found in self._names.star(relation)]
             else:
                 listed.append(self._projected(projection))
-            if len(listed) > COLUMNS_MAX:
-                raise refuse(
-                    "too_large",
-                    "a nested query is refused",
-                    f"It has more than {COLUMNS_MAX} columns.",
-                    "name the columns that are needed, instead of *",
-                    position=self._text.position(self._node),
-                )
+            self._check_columns(len(listed))
         return listed
 
     def _projected(self, projection: exp.Expr) -> tuple[str, Expression]:

@@ -21,7 +21,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechanisms.estimators.estimator import Form
+from mechanisms.estimators.estimator import GROUP_SIZES, Form
 from mechanisms.interval import Floats
 from mechanisms.measurement import Integers, Measurement
 from privacy.statistic import Encoding, Statistic
@@ -32,6 +32,7 @@ __all__ = [
     "combine",
     "divide",
     "encoding_of",
+    "evenly_spread",
     "first_form",
     "floats",
     "half_width",
@@ -146,3 +147,19 @@ def divide(tops: Integers, bottom: Integers | int) -> Floats:
 def floats(form: Form) -> Floats:
     """The coefficients as floats."""
     return np.array([float(part) for part in form])
+
+
+def evenly_spread(measurement: Measurement, parts: int) -> Integers:
+    """The sums without noise of groups of `GROUP_SIZES` rows whose values are spread evenly over their bounds.
+
+    Shape: groups x coordinates. The first `parts` of these are sums of the (products of) Bernstein polynomials of one
+    degree, which have equal integrals; the others are zero.
+    """
+    statistic = measurement.statistic
+    made = []
+    for rows in GROUP_SIZES:
+        even = round(Fraction(rows * statistic.row_units, parts) / measurement.grid)
+        made.append([even] * parts + [0] * (statistic.coordinates - parts))
+    small = max(map(max, made)) < LIMIT
+    spread: Integers = np.array(made, dtype=np.int64 if small else object)
+    return spread

@@ -8,13 +8,12 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
 from mechanisms.estimators.estimator import GROUP_SIZES, Column, Estimator, ExpectedError, Form
-from mechanisms.estimators.forms import LIMIT, encoding_of, per_row
+from mechanisms.estimators.forms import encoding_of, evenly_spread, per_row
 from mechanisms.estimators.moments import cells, count_bounds
 from mechanisms.estimators.pivots import Box, Pivot, Rows, mean_within, rows_of, solved
 from mechanisms.interval import Floats
@@ -242,14 +241,7 @@ class Pair(Estimator):
         """Of values spread evenly over both ranges, independently; at most half the range, where there is one."""
         statistic = measurement.statistic
         parts = (statistic.degree + 1) * (statistic.second_degree + 1)
-        made = []
-        for rows in GROUP_SIZES:
-            # The products of Bernstein polynomials of one degree have equal integrals.
-            even = round(Fraction(rows * statistic.row_units, parts) / measurement.grid)
-            made.append([even] * parts + [0] * (statistic.coordinates - parts))
-        small = max(map(max, made)) < LIMIT
-        noiseless: Integers = np.array(made, dtype=np.int64 if small else object)
-        column = self.column(measurement, noiseless, integer=integer, alpha=alpha)
+        column = self.column(measurement, evenly_spread(measurement, parts), integer=integer, alpha=alpha)
         ends = self.ends(measurement)
         most = None if ends is None else (ends[1] - ends[0]) / 2
         return tuple(

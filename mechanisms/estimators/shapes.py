@@ -11,12 +11,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
 from mechanisms.estimators.estimator import GROUP_SIZES, Column, Estimator, ExpectedError
-from mechanisms.estimators.forms import LIMIT, per_row
+from mechanisms.estimators.forms import evenly_spread, per_row
 from mechanisms.estimators.moments import cells, count_bounds
 from mechanisms.estimators.pivots import Box, Change, Pivot, Rows, mean_within, rows_of, solved
 from mechanisms.interval import Floats
@@ -195,13 +194,7 @@ class Shape(Estimator):
     def expected(self, measurement: Measurement, *, integer: bool, alpha: float) -> tuple[ExpectedError, ...]:
         """Of values spread evenly over their bounds; the worst values, nearly constant ones, have no greatest error."""
         statistic = measurement.statistic
-        parts = statistic.degree + 1
-        made = []
-        for rows in GROUP_SIZES:
-            even = round(Fraction(rows * statistic.row_units, parts) / measurement.grid)
-            made.append([even] * parts + [0] * (statistic.coordinates - parts))
-        small = max(map(max, made)) < LIMIT
-        noiseless: Integers = np.array(made, dtype=np.int64 if small else object)
+        noiseless = evenly_spread(measurement, statistic.degree + 1)
         column = self.column(measurement, noiseless, integer=integer, alpha=alpha)
         result = []
         for i, rows in enumerate(GROUP_SIZES):
