@@ -1,4 +1,4 @@
-"""Random trees of relations of people's rows, as SQL text: scan, filter, project, joins, groups, DISTINCT, semi-joins.
+"""Random trees of relations of people's rows, as SQL text: scan, filter, project, joins, groups, windows, semi-joins.
 
 Every tree reads a small clinic of whole numbers, whose declared bounds lie above everything that any tree makes of
 them, so that an answer without noise is DuckDB's own.
@@ -162,7 +162,29 @@ class _Trees:
     def question(self) -> str:
         """The block above all others."""
         text, columns = self._relation(self.r.choice([1, 2, 2, 3]))
+        beside = self.r.random()
+        wholes = [c.name for c in columns if c.role == "whole"]
+        if beside < 0.04 and {"ward", "person_id"} <= {c.name for c in columns} and wholes:
+            return self._pivoted(text, wholes)
+        if beside > 0.95:
+            return self._kept_public()
         return self._aggregated(text, columns)
+
+    def _pivoted(self, text: str, wholes: list[str]) -> str:
+        """Released groups side by side: the first key is no column of people, so that all stand in one row."""
+        one, alias = self.r.choice(wholes), self._new("y")
+        inner = f"SELECT 1 AS every, {alias}.ward, {alias}.{one} AS one FROM {text} AS {alias}"
+        pivoted = "PIVOT (COUNT(*) AS n, SUM(one) AS s FOR ward IN ('a', 'b', 'c') GROUP BY every)"
+        return f"SELECT * EXCLUDE (every) FROM ({inner}) {pivoted}"
+
+    def _kept_public(self) -> str:
+        """Groups of a public table, also of those that nobody is in."""
+        where = self._condition("v", [_Seen("cost", "whole"), _Seen("ward", "key")])
+        on = f"v.hospital_id = h.hospital_id AND {where}" if self.r.random() < 0.7 else "v.hospital_id = h.hospital_id"
+        both = f"hospitals AS h LEFT JOIN visits AS v ON {on}"
+        if self.r.random() < 0.5:
+            both = f"visits AS v RIGHT JOIN hospitals AS h ON {on}"
+        return f"SELECT h.region, COUNT(v.cost), SUM(v.cost), COUNT(DISTINCT v.person_id) FROM {both} GROUP BY h.region"
 
     def _aggregated(self, text: str, columns: list[_Seen]) -> str:
         r = self.r
@@ -193,7 +215,7 @@ class _Trees:
         makers = [
             self._filtered, self._filtered, self._projected, self._parents, self._of_units, self._of_visits,
             self._grouped, self._grouped, self._by_visit, self._different, self._semi, self._semi, self._correlated,
-            self._correlated, self._both,
+            self._correlated, self._both, self._windowed, self._framed, self._unpivoted,
         ]  # fmt: skip
         return self.r.choice(makers)(depth - 1)
 
@@ -280,6 +302,9 @@ class _Trees:
         values = ["COUNT(*)"]
         if wholes:
             values += [f"{call}({r.choice(wholes)})" for call in r.sample(["SUM", "MIN", "MAX", "COUNT"], 2)]
+            # Numbers of halves and quarters, as whole numbers.
+            ranked = ["2 * MEDIAN({})", "QUANTILE_DISC({}, 0.3)", "4 * QUANTILE_CONT({}, 0.75)", "4 * MAD({})"]
+            values.append(f"CAST({r.choice(ranked).format(r.choice(wholes))} AS BIGINT)")
             values.append(f"COUNT(DISTINCT {r.choice(wholes)})")
         chosen = r.sample(values, min(len(values), 2))
         named = [(value, self._new("c")) for value in chosen]
@@ -312,6 +337,57 @@ class _Trees:
             same = f"{b}.{ends[1][0]} = {a}.{ends[0][0]}"
             member = f"{negated}EXISTS (SELECT 1 FROM {other} AS {b} WHERE {same} AND {where})"
         return f"(SELECT * FROM {text} AS {a} WHERE {member})", columns
+
+    def _windowed(self, depth: int) -> tuple[str, list[_Seen]]:
+        """Places and sums that do not tell rows apart which are equal in the order."""
+        text, columns = self._relation(depth)
+        units = [c for c in columns if c.role == "unit"]
+        wholes = [c.name for c in columns if c.role == "whole"]
+        if not units or not wholes:
+            return text, columns
+        alias, name, by = self._new("n"), self._new("c"), self.r.choice(wholes)
+        keys = ", ".join(f"{alias}.{c.name}" for c in [units[0], *(c for c in columns if c.role == "key")][:2])
+        over = f"OVER (PARTITION BY {keys} ORDER BY {alias}.{by})"
+        one = f"{alias}.{self.r.choice(wholes)}"
+        call = self.r.choice(["RANK()", "DENSE_RANK()", f"SUM({one})", "COUNT(*)", f"MAX({one})", f"MIN({one})"])
+        listed = [*(f"{alias}.{c.name}" for c in columns), f"{call} {over} AS {name}"]
+        return f"(SELECT {', '.join(listed)} FROM {text} AS {alias})", [*columns, _Seen(name, "whole")]
+
+    def _framed(self, depth: int) -> tuple[str, list[_Seen]]:
+        """Sums over frames by values and by groups of equal ones, of an order without NULL."""
+        text, columns = self._relation(depth)
+        units = [c for c in columns if c.role == "unit"]
+        wholes = [c.name for c in columns if c.role == "whole"]
+        if not units or not wholes:
+            return text, columns
+        r = self.r
+        alias, name, by = self._new("m"), self._new("c"), r.choice(wholes)
+        start, end = (
+            r.choice(["UNBOUNDED PRECEDING", "2 PRECEDING", "CURRENT ROW"]),
+            r.choice(["CURRENT ROW", "1 FOLLOWING"]),
+        )
+        left_out = r.choice(["", "", " EXCLUDE GROUP", " EXCLUDE TIES"])
+        frame = f"{r.choice(['RANGE', 'GROUPS'])} BETWEEN {start} AND {end}{left_out}"
+        order = f"ORDER BY COALESCE({alias}.{by}, 0) {frame}"
+        call = f"{r.choice(['SUM', 'COUNT', 'MIN', 'MAX'])}({alias}.{r.choice(wholes)})"
+        listed = [*(f"{alias}.{c.name}" for c in columns),
+                  f"{call} OVER (PARTITION BY {alias}.{units[0].name} {order}) AS {name}"]  # fmt: skip
+        return f"(SELECT {', '.join(listed)} FROM {text} AS {alias})", [*columns, _Seen(name, "whole")]
+
+    def _unpivoted(self, depth: int) -> tuple[str, list[_Seen]]:
+        """A row for each of some columns that is not NULL."""
+        text, columns = self._relation(depth)
+        wholes = [c.name for c in columns if c.role == "whole"]
+        if len(wholes) < 2:
+            return text, columns
+        alias, inner, value, name = self._new("q"), self._new("x"), self._new("c"), self._new("k")
+        turned = self.r.sample(wholes, 2)
+        kept = [c for c in columns if c.name not in turned]
+        listed = ", ".join(
+            [f"{inner}.{c.name}" for c in kept] + [f"CAST({inner}.{one} AS BIGINT) AS {one}" for one in turned]
+        )
+        unpivot = f"UNPIVOT ({value} FOR {name} IN ({', '.join(turned)})) AS {alias}"
+        return f"(SELECT * FROM (SELECT {listed} FROM {text} AS {inner}) {unpivot})", [*kept, _Seen(value, "whole")]
 
     def _correlated(self, depth: int) -> tuple[str, list[_Seen]]:
         r = self.r
@@ -375,6 +451,11 @@ class _Trees:
                 found += [f"{name} IN ('a', 'x', 'f', 'b')", f"{name} <> 'b'"]
             elif c.role == "day":
                 found.append(f"{name} < DATE '2024-01-{self.r.randrange(1, 28):02}'")
+        wholes, keys = ([f"{alias}.{c.name}" for c in columns if c.role == role] for role in ("whole", "key"))
+        if wholes and keys:
+            pairs = "('a', 3), ('b', 7), ('x', 3), ('f', 2), ('m', 1), ('c', 0)"
+            listed = self.r.choice([pairs, f"VALUES {pairs}"])
+            found.append(f"({keys[0]}, {wholes[0]}) {self.r.choice(['', 'NOT '])}IN ({listed})")
         one = self.r.choice(found) if found else "TRUE"
         other = self.r.choice(found) if found else "TRUE"
         return self.r.choice([one, one, f"({one} OR {other})", f"NOT ({one})"])

@@ -37,6 +37,7 @@ def difference(world: Clinic, text: str) -> str:
 
     Public groups without rows are shown with zeros, which DuckDB leaves out; a sum of nothing is 0 here.
     """
+    # Of PIVOT, whose GROUP BY stands within brackets, there is one row, which DuckDB leaves out where nobody is.
     grouped = " GROUP BY " in text.rpartition(")")[2]
     found, plain = (
         _by_key(rows, grouped=grouped) for rows in (world.answer(text, {}, gaussian=True), world.directly(text, {}))
@@ -51,7 +52,9 @@ def difference(world: Clinic, text: str) -> str:
 
 
 def _by_key(rows: Sequence[Sequence[Any]], *, grouped: bool) -> dict[Any, Sequence[Any]]:
-    return {row[0]: row[1:] for row in rows} if grouped else {None: rows[0]}
+    if grouped:
+        return {row[0]: row[1:] for row in rows}
+    return {None: rows[0]} if rows else {}
 
 
 @pytest.mark.slow
@@ -59,7 +62,7 @@ def _by_key(rows: Sequence[Sequence[Any]], *, grouped: bool) -> dict[Any, Sequen
 @pytest.mark.sparse(5)
 @pytest.mark.timeout(600)
 def test_every_tree_means_what_it_says(small: Clinic, run: int) -> None:
-    """Shows that scan, filter, projection, joins, groups, DISTINCT and semi-joins mean what they do in DuckDB."""
+    """Shows that scan, filter, projection, joins, groups, windows, pivots, semi-joins mean what they do in DuckDB."""
     refused: Counter[str] = Counter()
     for seed in range(run * TREES, (run + 1) * TREES):
         text = make_question(seed)
@@ -76,7 +79,7 @@ def test_every_tree_means_what_it_says(small: Clinic, run: int) -> None:
 def test_a_wrong_end_is_found(small: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
     """Plants the greatest value where the least one decides a comparison."""
     monkeypatch.setattr(correlated, "_ENDS", {**correlated._ENDS, exp.LT: (exp.Max,), exp.LTE: (exp.Max,)})
-    assert any(map(partial(_differs, small), range(300)))
+    assert any(map(partial(_differs, small), range(1_000)))
 
 
 def _differs(world: Clinic, seed: int) -> bool:
@@ -99,7 +102,7 @@ def _checked(seeds: range) -> int:
             cores = lift(make_question(seed), SMALL).cores
         except Refused:
             continue
-        checked += sum(check_promises(core.sources, SMALL, rows, owners) for core in cores)
+        checked += sum(check_promises(core.sources, SMALL, rows, owners, within=True) for core in cores)
     return checked
 
 
@@ -137,5 +140,14 @@ def test_a_broken_promise_is_found(monkeypatch: pytest.MonkeyPatch, name: str, p
     monkeypatch.setattr(unit_facts, name, planted)
     if name == "constant_per_unit":
         monkeypatch.setattr(unit_groups, name, planted)
-    with pytest.raises(Violation):
-        _checked(range(20_000, 20_300))
+    assert any(map(_breaks, range(20_000, 20_300)))
+
+
+def _breaks(seed: int) -> bool:
+    try:
+        _checked(range(seed, seed + 1))
+    except Violation:
+        return True
+    except AssertionError:  # what else is known of the tree contradicts what was planted
+        return False
+    return False

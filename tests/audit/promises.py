@@ -37,16 +37,22 @@ _TYPES: Mapping[ColumnType, tuple[type, ...]] = {
 }
 
 
-def check_promises(sources: Sequence[Source], dataset: Dataset, rows: Rows, owners: Owners) -> int:
+def check_promises(
+    sources: Sequence[Source], dataset: Dataset, rows: Rows, owners: Owners, *, within: bool = False
+) -> int:
     """Checks everything that is known of joined sources and of all below them; returns how many relations there were.
 
+    Of data `within` its declared bounds, of values and of rows of a unit, what is computed is within those that follow.
     Errors: Violation.
     """
     checked = 0
     for below in _below(sources):
-        checked += check_promises(below, dataset, rows, owners)
+        checked += check_promises(below, dataset, rows, owners, within=within)
     for source in sources:
-        _check_alone(replace(source, join=None), dataset, interpreter.source_rows(source, rows, owners))
+        alone, found = replace(source, join=None), interpreter.source_rows(source, rows, owners)
+        _check_alone(alone, dataset, found)
+        if within:
+            _check_declared(alone, dataset, found)
         checked += 1
     _check_joined(sources, dataset, interpreter._joined(sources, rows, owners))
     return checked
@@ -54,8 +60,9 @@ def check_promises(sources: Sequence[Source], dataset: Dataset, rows: Rows, owne
 
 def _below(sources: Sequence[Source]) -> Iterator[Sequence[Source]]:
     for source in sources:
-        if source.groups is not None:
-            yield source.groups.sources
+        computed = source.groups or source.windows
+        if computed is not None:
+            yield computed.sources
         if source.union is not None:
             yield from (branch.sources for branch in source.union.branches)
 
@@ -79,6 +86,16 @@ def _check_alone(source: Source, dataset: Dataset, found: Sequence[tuple[Mapping
     if table.key is not None:
         keys = [row[table.key] for row, _ in found]
         require(len(keys) == len(set(keys)), f"{table.name}: a key that repeats")
+
+
+def _check_declared(source: Source, dataset: Dataset, found: Sequence[tuple[Mapping[str, Any], Any]]) -> None:
+    """The ranges that follow from declared bounds, of numbers."""
+    for column in (reference(source, column, dataset) for column in source.table.columns):
+        if column.declared is None or column.type not in (ColumnType.INTEGER, ColumnType.NUMBER):
+            continue
+        values = [row[column.name] for row, _ in found if row[column.name] is not None]
+        beyond = [value for value in values if not column.declared.contains(value)]
+        require(not beyond, f"{column.relation}.{column.name}: {beyond[:1]} outside {column.declared}, which follows")
 
 
 def _check_value(column: ColumnRef, value: Any, unit: Any, protected: bool) -> None:
