@@ -2,7 +2,7 @@
 
     python -m benchmarks.local_sensitivity ADULT.csv [--runs 200]
 
-ADULT.csv has the columns age, capital_gain and fnlwgt, one row of each unit. For the median and the 0.9 quantile of each:
+ADULT.csv has the columns age, capital_gain and fnlwgt, one row of each unit. The median and the 0.9 quantile of each:
 
     exponential     drawn by ranks                                      (mechanisms/quantiles.md)
     smooth          Student's noise, pure epsilon                       (mechanisms/smooth_sensitivity.md)
@@ -52,7 +52,9 @@ Counts = npt.NDArray[np.int64]
 def read(path: Path) -> dict[str, Counts]:
     """The columns by name."""
     with path.open(newline="") as file:
-        rows = [{key.strip().lower().replace("-", "_"): value for key, value in row.items()} for row in csv.DictReader(file)]
+        rows = [
+            {key.strip().lower().replace("-", "_"): value for key, value in row.items()} for row in csv.DictReader(file)
+        ]
     return {name: np.array([int(row[name]) for row in rows]) for name in RANGES}
 
 

@@ -15,6 +15,7 @@ from mechanisms.measurement import Measurement, plain_text
 from privacy.bounds import AskedContribution
 from privacy.numbers import decimal_text
 from server.journey.cheaper import cheaper_forms
+from server.journey.named_quantiles import compared_mechanisms
 from server.journey.norms import foresee
 from server.journey.price_curve import price_curve
 from server.journey.query import Prepared, Quote
@@ -49,6 +50,7 @@ def report(
         "bounds": [bound for core in prepared.cores for bound in _bounds(core, question, prepared, quote)],
         "statistics": list(_statistics(prepared, quote)),
         "alternatives": cheaper_forms(question, prepared, quote, quoting, stored_width=stored_width),
+        "quantiles": compared_mechanisms(question, prepared, quote),
         "curve": price_curve(question, prepared, quote, quoting),
     }
     return {**body, "text": report_text(estimate, body, confidence=float(question.confidence))}

@@ -11,6 +11,9 @@ _WIDTH = 100
 _LINES = 8
 """The most lines of one part: a longer one says how many more there are."""
 
+_IN_ROWS = 1_000
+"""In a group of how many rows the errors of quantiles are shown: one of those that estimates have."""
+
 _VERDICTS = {
     "affordable": "It would be answered",
     "free": "It would be answered for free",
@@ -41,6 +44,8 @@ def report_text(estimate: Json, report: Json, *, confidence: float) -> str:
         lines += ["", "Bounds", *_most(_table(rows), _LINES)]
     if report["statistics"]:
         lines += ["", "Noise", *_most(_table([*_noise(report["statistics"])]), _LINES + 1)]
+    if report["quantiles"]:
+        lines += ["", "Quantiles by name, expected errors in 1,000 rows", *_most(_table([*_named(report)]), _LINES)]
     curve = report["curve"]["by_epsilon"]
     if curve:
         lines += ["", f"Price and ± half width at {100 * confidence:g} %"]
@@ -122,6 +127,16 @@ def _curve(curve: Json, asked: str, noise: str) -> Iterator[str]:
             for point in curve["by_half_width"]
         ]
         yield from _wrapped(f"  By accuracy: {', '.join(said)}.")
+
+
+def _named(report: Json) -> Iterator[list[str]]:
+    """Each mechanism with the error of its quantiles in a thousand rows, if their values lie evenly."""
+    for one in report["quantiles"]:
+        if one["refused"] is not None:
+            yield [one["mechanism"], "refused", one["refused"]]
+        for column in one["columns"]:
+            (error,) = (size["standard_error"] for size in column["by_rows"] if size["rows"] == _IN_ROWS)
+            yield [one["mechanism"], column["answers"], f"{error:.3g}"]
 
 
 def _marked(point: Json, asked: str) -> str:

@@ -218,6 +218,10 @@ class ReportAnswer(BaseModel):
         description="Cheaper forms: `stored_release`, `fewer_groups`, `fewer_columns`, each with its `epsilon` for the "
         "same half widths; where another accuracy is to be asked for, `accuracy` is what the request has to say."
     )
+    quantiles: list[dict[str, object]] = Field(
+        description="Of MEDIAN and quantiles, what each `mechanism` that a request may name would be off by at this "
+        "price, in groups of some numbers of rows (`columns`), or why it is `refused`."
+    )
     curve: dict[str, object] = Field(
         description="Prices and half widths: `by_epsilon` is a spend with the widths of each column, `by_half_width` a "
         "width of the widest column with the least spend that promises it. Of ratios the width in a group of "

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from privacy.bounds import AskedContribution
 from privacy.rank_tree import QuantileMechanism
 from privacy.refusal import Refused
 from server.services import Services
@@ -103,3 +104,31 @@ def test_a_name_changes_the_identity_only_where_it_changes_the_numbers(services:
     other = answer_to(services, question(plain, "anna", epsilon="2", mechanism=SMOOTH))
     assert not other["accounting"]["reused"]
     assert answer_to(services, question(plain, "anna", epsilon="2", mechanism=SMOOTH))["rows"] == other["rows"]
+
+
+def test_a_report_compares_the_mechanisms(services: Services) -> None:
+    """At the question's own price the exponential draw is nearest; what is refused says why."""
+    asked = question("SELECT MEDIAN(salary) AS m, COUNT(*) AS n FROM people", "anna", epsilon="1", report=True)
+    plan = services.journey.estimate(asked)["plan"]
+    errors = {
+        one["mechanism"]: {size["rows"]: size["standard_error"] for size in one["columns"][0]["by_rows"]}
+        for one in plan["quantiles"]
+    }
+    assert set(errors) == set(QuantileMechanism)
+    assert all(errors[EXPONENTIAL][rows] <= min(errors[SMOOTH][rows], errors[BLOCKS][rows]) for rows in errors[SMOOTH])
+    assert "Quantiles by name" in plan["text"]
+    visits = question("SELECT MEDIAN(cost) AS m FROM visits", "anna", epsilon="1", report=True)
+    refused = {one["mechanism"]: one["refused"] for one in services.journey.estimate(visits)["plan"]["quantiles"]}
+    assert "several rows" in refused[SMOOTH]
+    assert refused[EXPONENTIAL] is refused[BLOCKS] is None
+
+
+def test_blocks_where_the_question_chooses_a_norm(services: Services, home: Path) -> None:
+    """The tree is scaled to the norm; what blocks answer is not cut, values beyond the bounds count as these."""
+    automatic = AskedContribution(automatic=True)
+    text = "SELECT MEDIAN(cost * 3 - 1000) AS m FROM visits"
+    costs = np.clip(column(home, "visits", "cost") * 3 - 1000, -1000, 2000)
+    asked = question(text, "anna", epsilon="50", mechanism=BLOCKS, contribution=automatic)
+    assert abs(answer_to(services, asked)["rows"][0][0] - np.median(costs)) < 200
+    low = question("SELECT MEDIAN(LEAST(cost, 100)) AS m FROM visits", "anna", epsilon="50", mechanism=BLOCKS)
+    assert 60 < answer_to(services, low)["rows"][0][0] <= 100

@@ -35,7 +35,7 @@ def test_the_report_is_beside_the_estimate(services: Services, analyst: Analyst)
     assert "plan" not in plain
     report = with_report.pop("plan")
     assert with_report == plain
-    assert set(report) == {"nodes", "stages", "bounds", "statistics", "alternatives", "curve", "text"}
+    assert set(report) == {"nodes", "stages", "bounds", "statistics", "alternatives", "quantiles", "curve", "text"}
 
 
 def test_no_rows_are_read_for_it(services: Services, analyst: Analyst, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,7 +109,7 @@ def test_the_figures_of_the_seeds() -> None:
 
 
 @pytest.mark.parametrize(("spread", "answered"), [(1, True), (400, False)])
-def test_answers_that_agree_are_released(spread: int, answered: bool) -> None:  # noqa: FBT001
+def test_answers_that_agree_are_released(spread: int, answered: bool) -> None:
     """Where blocks agree the median comes out near; where they do not it is refused, and the price is the same."""
     mechanism = ProposeTestRelease(epsilon=Fraction(2), delta=Fraction(1, 10**6), width=3)
     answers = np.bincount(500 + np.arange(256) % spread, minlength=1000)
