@@ -41,7 +41,7 @@ def distance_to_instability(answers: Integers, width: int) -> int:
         return count
     # In order, with as many at both ends of the range as changes may put there.
     middle = count // 2
-    ordered = np.repeat(np.arange(places), answers)
+    ordered = np.repeat(np.arange(places), answers.astype(np.int64))
     padded = np.concatenate([np.zeros(count + 1, dtype=np.int64), ordered, np.full(count + 1, places - 1)])
     centre = middle + count + 1
     # Of each answer from the middle on, the nearest one before the middle, or at it, that lies too far below.

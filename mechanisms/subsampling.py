@@ -54,4 +54,5 @@ class PoissonSample:
         """Whether a unit with this secret draw is in the sample of this key: a function of the unit alone."""
         digest = hashlib.sha256(key + draw.to_bytes(8, "big")).digest()
         # Rounded down: never in more samples than the rate says.
-        return int.from_bytes(digest[: _BITS // 8], "big") < math.floor(self.rate * 2**_BITS)
+        edge = int(self.rate * 2**_BITS)
+        return int.from_bytes(digest[: _BITS // 8], "big") < edge
