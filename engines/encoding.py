@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from privacy.policy import ColumnType
 from privacy.statement import Statement
+from privacy.training import Clipping, FeatureKind, TrainingFeature, TrainingStatement
 from privacy.values import Json
 
-__all__ = ["PLACE_PARTS", "encode_parameters", "encode_statement", "is_unicode"]
+__all__ = ["PLACE_PARTS", "DesignRows", "encode_parameters", "encode_rows", "encode_statement", "is_unicode"]
 
 
 PLACE_PARTS = ("places", "rows")
@@ -76,3 +78,35 @@ def encode_statement(statement: Statement) -> dict[str, Json] | None:
         "shared": shared,
         "kept": statement.shared is not None and statement.shared.kept,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class DesignRows:
+    """The rows of a model, which part of the units is held out, and to which norm its rows or gradients are held."""
+
+    statement: TrainingStatement
+    held: int
+    clipping: Clipping
+    clip: int
+
+
+def encode_rows(rows: DesignRows) -> dict[str, Json] | None:
+    """The rows of a model for a worker, or None when they cannot be sent."""
+    statement = rows.statement
+    encoded = encode_statement(statement.rows)
+    if encoded is None:
+        return None
+    names = [key.name for key in statement.rows.keys]
+    return {
+        **{name: encoded[name] for name in ("sql", "parameters", "keys")},
+        "columns": [_column(feature) for feature in statement.features],
+        "label": _column(statement.label),
+        "label_place": names.index(statement.label.column) - 2,
+        "held": rows.held,
+        "clipping": rows.clipping.value,
+        "clip": rows.clip,
+    }
+
+
+def _column(feature: TrainingFeature) -> dict[str, Json]:
+    return {"highest": feature.highest, "keys": feature.kind is FeatureKind.KEYS}

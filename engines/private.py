@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from engines.arrays import columns_of, decode_integers, decode_values
-from engines.encoding import encode_statement
+from engines.encoding import DesignRows, encode_rows, encode_statement
 from engines.frames import Frame, FrameFault
 from engines.incidents import Incidents
 from engines.memory import resident_limit_mb
@@ -21,10 +22,13 @@ from engines.protocol import Capabilities, EngineLease
 from privacy.exact import Exact
 from privacy.refusal import ExecutionFailed
 from privacy.statement import Statement, StatementPlaces
+from privacy.training import Wanted
 from privacy.values import Cell, Json
 
 __all__ = ["PrivateEngine", "PrivateLease"]
 
+
+_Value = TypeVar("_Value")
 
 SLOW_NANOSECONDS: Final = 20e6
 """What is assumed of a machine that was not measured: that it is four times slower than the reference."""
@@ -150,6 +154,50 @@ class PrivateEngine(Pooled):
             raise ExecutionFailed(started=answer.started)
         return answer
 
+    def read_rows(self, snapshot: Path, rows: DesignRows, *, timeout_seconds: float, lease: EngineLease) -> None:
+        """Reads the rows of a model into the worker of the lease, which keeps them until the lease ends.
+
+        Nothing of them comes back, not even how many there are; the worker ends with the lease.
+        Errors: as `run`.
+        """
+        assert isinstance(lease, PrivateLease), "the lease is another engine's"
+        request = encode_rows(rows)
+        if request is None or not snapshot.is_file():
+            self._incidents.note("engine_error", "unsent")
+            raise ExecutionFailed(started=False)
+        lease._keeps = True
+        asked = {"operation": "rows", "snapshot": str(snapshot.resolve()), **request}
+        self._asked(lease, asked, timeout_seconds, lambda _: True)
+
+    def add_up(
+        self,
+        wanted: Wanted,
+        weights: Sequence[int],
+        *,
+        sums: int,
+        bound: int,
+        timeout_seconds: float,
+        lease: EngineLease,
+    ) -> Exact:
+        """So many exact sums over the units of the rows that were read in this lease, under the name `sums`.
+
+        `bound` is the greatest magnitude that the plan proved. Errors: as `run`.
+        """
+        assert isinstance(lease, PrivateLease), "the lease is another engine's"
+        request = {"operation": "sums", "wanted": wanted.value, "weights": list(weights)}
+        return self._asked(lease, request, timeout_seconds, lambda frame: _sums(frame, sums, bound))
+
+    def _asked(
+        self, lease: PrivateLease, request: Mapping[str, Json], timeout_seconds: float, parse: Callable[[Frame], _Value]
+    ) -> _Value:
+        """One request in a lease. Errors: ExecutionFailed."""
+        answer = lease._worker.call({**request, "lease": lease._number}, timeout_seconds=timeout_seconds, parse=parse)
+        if isinstance(answer, Failure):
+            if answer.incident:
+                lease._seen.append(answer.value)
+            raise ExecutionFailed(started=answer.started)
+        return answer
+
     def warm(self, snapshot: Path) -> None:
         """Open a snapshot in every worker ahead of the first statement, and in workers that are started later."""
         path = str(snapshot.resolve())
@@ -172,6 +220,17 @@ def _nanoseconds(frame: Frame) -> float:
     if type(nanoseconds) is not float:
         raise FrameFault
     return nanoseconds
+
+
+def _sums(frame: Frame, count: int, bound: int) -> Exact:
+    """Sums as they were asked for. Raises for any other number of them, and beyond the bound."""
+    ((description, buffers),) = columns_of(frame)
+    if description["kind"] != "huge":
+        raise FrameFault
+    values = decode_values(description, buffers, count)
+    if any(type(value) is not int or abs(value) > bound for value in values):
+        raise FrameFault
+    return Exact(keys={}, sums={"sums": values}, rows=1)
 
 
 def _request(snapshot: Path, statement: Statement) -> dict[str, Json] | None:

@@ -15,10 +15,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
+from engines.encoding import DesignRows
 from engines.texts import AskedText
 from privacy.exact import Exact
 from privacy.policy import Dataset
 from privacy.statement import Statement
+from privacy.training import Wanted
 
 __all__ = ["Capabilities", "EngineLease", "StatementEngine", "TwinPlanner"]
 
@@ -81,6 +83,23 @@ class StatementEngine(Protocol):
         Errors: ExecutionFailed and nothing else, without cause or context. Its `started` is False only when no row can
         have been read.
         """
+        ...
+
+    def read_rows(self, snapshot: Path, rows: DesignRows, *, timeout_seconds: float, lease: EngineLease) -> None:
+        """Reads the rows of a model, which stay where they are read until the lease ends. Errors: as `run`."""
+        ...
+
+    def add_up(
+        self,
+        wanted: Wanted,
+        weights: Sequence[int],
+        *,
+        sums: int,
+        bound: int,
+        timeout_seconds: float,
+        lease: EngineLease,
+    ) -> Exact:
+        """So many exact sums of what was read in this lease, under the name `sums`. Errors: as `run`."""
         ...
 
     def measure(self) -> None:

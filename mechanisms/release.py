@@ -17,7 +17,7 @@ from mechanisms import gateway
 from mechanisms.calibrate import Calibration
 from mechanisms.fitted_trees import fitting
 from mechanisms.interval import two_sided_alpha
-from mechanisms.measurement import Integers, integers, plain_text
+from mechanisms.measurement import Integers, Measurement, integers, plain_text
 from mechanisms.noisy_sums import NoisySums, released_columns
 from mechanisms.randomness import BitSource
 from mechanisms.ranks import nodes_of
@@ -30,7 +30,7 @@ from privacy.release import ColumnKind, MechanismNote, ReleasedColumn
 from privacy.statistic import CoreStatistics, Statistic
 from privacy.values import Cell
 
-__all__ = ["ROWS_MAX", "release", "single_sum"]
+__all__ = ["ROWS_MAX", "noisy_vector", "release", "single_sum"]
 
 ROWS_MAX = 2**40
 """Rows of a table for which the plan's bounds hold; see moments.md."""
@@ -99,6 +99,19 @@ def single_sum(core: CoreStatistics, exact: Exact) -> int:
     keys, sums = _revealed(core, exact)
     order, shown = _public_order(keys, core.keys.domain)
     return int(_placed(sums[statistic.name], order, len(shown))[0, 0])
+
+
+def noisy_vector(measurement: Measurement, exact: Exact, *, coordinates: int, bits: BitSource) -> list[int]:
+    """Sums of a vector over units (private_descent.md) with their noise, in integer units of the measurement.
+
+    Each coordinate is a cell to the measurement. Errors: ExecutionFailed for another number of sums.
+    """
+    columns, sums, rows = exact.reveal()
+    given = list(sums.get("sums", ()))
+    if columns or rows != 1 or len(given) != coordinates or any(type(value) is not int for value in given):
+        raise ExecutionFailed
+    matrix = integers([[int(str(value))] for value in given])
+    return [int(value) * measurement.grid for value in gateway.perturb(measurement, matrix, bits).sums[:, 0].tolist()]
 
 
 def _chosen(

@@ -31,7 +31,18 @@ from server.log import coarse_seconds, configure_logs, duration_bucket, logger, 
 from server.methods import allowed_methods, as_get, without_body
 from server.metrics import Metrics
 from server.openapi import cached_document
-from server.routes import accounting, budgets, collectors, datasets, monitors, operations, people, queries, releases
+from server.routes import (
+    accounting,
+    budgets,
+    collectors,
+    datasets,
+    models,
+    monitors,
+    operations,
+    people,
+    queries,
+    releases,
+)
 from server.routes.common import running_response
 from server.routes.refusals import problem_of_act
 from server.routes.sight import unseen_routes
@@ -57,7 +68,7 @@ _DESCRIPTION = """\
 Noisegate answers SQL questions about people with noise, and keeps an account of what has been revealed.
 
 Amounts of epsilon and delta are decimal strings. Problems are RFC 9457 documents with `code`, `what`, `why`, `instead`
-and `charged`. `POST /v1/queries` and `POST /v1/monitors` spend; a GET never does.
+and `charged`. `POST /v1/queries`, `POST /v1/monitors` and `POST /v1/models` spend; a GET never does.
 """
 
 
@@ -102,7 +113,7 @@ def create_app(settings: Settings, *, services: Services | None = None, build: S
             "auto_configure": False,
         },
     )
-    for module in (queries, releases, budgets, accounting, datasets, collectors, monitors, people, operations):
+    for module in (queries, releases, budgets, accounting, datasets, collectors, monitors, models, people, operations):
         for route in module.router.routes:
             app.router.routes.append(route)
     undeclared = undeclared_routes(list(app.router.routes))

@@ -23,6 +23,8 @@ from server.catalogue import ServedDatasets
 from server.jobs import JobPool
 from server.journey.pace import Pace
 from server.matrix import sql_matrix
+from server.models.models import Models
+from server.models.quoting import Quotes
 from server.monitors.monitors import Monitors
 from server.monitors.sealing import Seal
 from server.services import Check, Services
@@ -125,6 +127,15 @@ def build_services(settings: Settings) -> Services:
             bits=bits,
             seal=Seal(settings.keys_secret()),
         )
+        models = Models(
+            ledger=ledger,
+            registry=registry,
+            quotes=Quotes(journey.admission, shell, DIALECTS[private.capabilities.dialect]),
+            served=catalogue,
+            private=private,
+            bits=bits,
+            pace=pace,
+        )
         # Beside the start, which it would lengthen; until it is done, ticks are those of a slow machine.
         threading.Thread(target=private.measure, name="noisegate-probe", daemon=True).start()
         jobs = JobPool(threads=settings.query_threads, queue=settings.query_queue)
@@ -144,6 +155,7 @@ def build_services(settings: Settings) -> Services:
             jobs=jobs,
             profiles=profiles,
             monitors=monitors,
+            models=models,
             checks=_checks(private, shell, ledger, catalogue),
             sql_matrix=sql_matrix(),
             incidents=incidents,

@@ -13,13 +13,16 @@ from accountant.states import QueryStatus
 from privacy.policy import Dataset
 from server.profile_types import Profile
 
-__all__ = ["ATTEMPTS_MAX", "MONITOR", "PROFILE", "Published", "attempt_id"]
+__all__ = ["ATTEMPTS_MAX", "MODEL", "MONITOR", "PROFILE", "Published", "attempt_id"]
 
 PROFILE = "profile"
 """The member of a query's description that says that it made a profile."""
 
 MONITOR = "monitor"
 """The member of a query's description that says that it opened a monitor, or answered a hit of one."""
+
+MODEL = "model"
+"""The member of a query's description that says that it fitted a model."""
 
 ATTEMPTS_MAX = 1000
 _KEPT: Final = 256

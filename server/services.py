@@ -12,9 +12,11 @@ from accountant.states import QueryStatus
 from engines.incidents import Incidents
 from privacy.policy import Dataset
 from privacy.refusal import Finding
+from server.admitted import InFlight, Settled
 from server.jobs import JobPool
 from server.question import Question
 from server.settings import Settings
+from server.store.models import ModelRow
 from server.store.monitors import MonitorRow
 from server.store.registry import Registry
 from server.store.versions import EITHER
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     # Commands read this module, and few of them need the mathematics that a query is made of.
     from server.administration.profiles import ProfileDataset
     from server.journey.query import Admitted, ToRun
+    from server.models.models import ToTrain
+    from server.models.terms import TrainModel
     from server.monitors.monitors import Evaluation
     from server.monitors.terms import Evaluated, EvaluateMonitor, OpenMonitor
     from server.profile_types import Profile
@@ -32,6 +36,7 @@ __all__ = [
     "Check",
     "DatasetRefused",
     "JourneySteps",
+    "ModelSteps",
     "MonitorSteps",
     "OtherName",
     "ProfileSteps",
@@ -80,6 +85,25 @@ class ProfileSteps(Protocol):
 
     def make(self, request: ProfileDataset, *, actor: str) -> Profile:
         """Makes one. Raises ActRefused."""
+
+
+class ModelSteps(Protocol):
+    """Models (server/models/models.py). Synchronous; called on threads."""
+
+    def estimate(self, request: TrainModel) -> Mapping[str, object]:
+        """What a model would cost and measure. Raises Refused."""
+
+    def admit(self, request: TrainModel) -> Settled | InFlight | ToTrain:
+        """Charges a model. Raises Refused, LedgerError."""
+
+    def complete(self, model: ToTrain) -> bytes:
+        """Fits it, at a visible moment: the stored answer. Raises ExecutionFailed."""
+
+    def abandon(self, model: ToTrain) -> None:
+        """Voids a model that never got a slot."""
+
+    def cancel(self, row: ModelRow) -> QueryStatus | None:
+        """Voids a model that did not start; the state afterwards."""
 
 
 class MonitorSteps(Protocol):
@@ -159,6 +183,7 @@ class Services:
     jobs: JobPool
     profiles: ProfileSteps
     monitors: MonitorSteps
+    models: ModelSteps
     checks: tuple[Check, ...] = ()
     sql_matrix: Mapping[str, object] = field(default_factory=dict)
     incidents: Incidents = field(default_factory=Incidents)

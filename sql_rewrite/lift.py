@@ -12,7 +12,7 @@ lowered from the typed plan, and the shell is generated from checked nodes.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -68,17 +68,20 @@ def lift(
     nonempty: bool = False,
     started: datetime.datetime | None = None,
     choose: bool = True,
+    write: Callable[[exp.Expr, Text], exp.Expr] | None = None,
 ) -> Plan:
     """The typed plan of a text. With `nonempty` every core with keys has an aggregate that counts all rows.
 
     Without `choose`, what counts can answer is no choice of keys (choices.py).
 
     `started` is what CURRENT_DATE and NOW() say (`lift_clock.started`); without it they are refused.
+    `write` writes the tree as another one, which is read in its place (training.py).
     Errors: Refused with every finding that could be established; depends on the text and public metadata only.
     """
     tree, text = parse(sql)
     text.started = started
     try:
+        tree = tree if write is None else write(tree, text)
         plan = _Lift(text, dataset, parameters or {}, nonempty=nonempty, choose=choose).plan(tree)
         check_gaps(text.tokens, text)
     except Refused as refused:
@@ -91,7 +94,7 @@ def lift(
         raise refuse("too_large", "the query is refused", "It is nested too deeply.", "write it flatter") from None
     if plan.chosen and len(plan.cores) > 1:
         # Counts may be shared with another part of the query, and a choice is not.
-        return lift(sql, dataset, parameters, nonempty=nonempty, started=started, choose=False)
+        return lift(sql, dataset, parameters, nonempty=nonempty, started=started, choose=False, write=write)
     return plan
 
 

@@ -3,6 +3,8 @@
 Statements of one lease may share tables (privacy/statement.py). They are temporary tables of one cursor, which no other
 cursor can see and which end with it. The worker keeps at most one such cursor, and uses it again for the same lease,
 snapshot, texts and parameters alone; whatever else comes closes it first, and so does a statement that fails.
+
+The encoded rows of a model (handlers/training.py) are kept in the same way: for requests for sums of the same lease.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from pathlib import Path
 
 import duckdb
 
+from engines.design import Design
 from engines.encoding import PLACE_PARTS
 from engines.frames import Frame
 from engines.handler import Answer
@@ -31,6 +34,7 @@ from engines.handlers.connection import (
 )
 from engines.handlers.results import LISTS, columns_result, places_result
 from engines.handlers.speed import probe_nanoseconds
+from engines.handlers.training import read_design, sums_answer
 from engines.optimizers import DECISIONS
 from engines.records import read_record
 
@@ -89,6 +93,7 @@ class PrivateHandler:
         self._open_max = read.open_max
         self._open: OrderedDict[str, duckdb.DuckDBPyConnection] = OrderedDict()
         self._tables: _Tables | None = None
+        self._design: tuple[str, Design] | None = None
         # The first result as arrays imports what it needs (0.2 s): now, not during the first query.
         with contextlib.closing(duckdb.connect(":memory:", config=self._settings)) as connection:
             connection.execute("SELECT 1 AS a, 'x' AS b").fetchnumpy()
@@ -105,13 +110,21 @@ class PrivateHandler:
         header = frame.header
         if header["operation"] == "probe":
             return {"nanoseconds": probe_nanoseconds()}, ()
-        path, lease = str(header["snapshot"]), str(header.get("lease"))
-        statement = None if header["operation"] == "open" else read_record(_Statement, header)
+        lease = str(header.get("lease"))
+        if header["operation"] == "sums":
+            if self._design is None or self._design[0] != lease:
+                raise ValueError
+            return sums_answer(self._design[1], header)
+        path, self._design = str(header["snapshot"]), None
+        reads = header["operation"] not in ("open", "rows")
+        statement = read_record(_Statement, header) if reads else None
         made, self._tables = self._tables, None
         asked = None if statement is None else (lease, path, statement.shared)
         if made is not None and (made.lease, made.snapshot, made.tables) != asked:
             made.cursor.close()
             made = None
+        if header["operation"] == "rows":
+            return self._keep_rows(path, lease, header)
         if statement is None:
             self._snapshot(path)
             return {}, ()
@@ -126,6 +139,16 @@ class PrivateHandler:
                 self._tables = _Tables(lease, path, statement.shared, cursor)
                 closing.pop_all()
         return answer
+
+    def _keep_rows(self, path: str, lease: str, header: Mapping[str, object]) -> Answer:
+        """Reads the rows of a model. The answer says nothing, not even how many there are."""
+        with contextlib.closing(self._snapshot(path).cursor()) as cursor:
+            cursor.execute(f"SET VARIABLE seed = {secrets.randbits(63)}")
+            try:
+                self._design = lease, read_design(cursor, header)
+            except duckdb.OutOfMemoryException:
+                raise MemoryError from None
+        return {}, ()
 
     def _snapshot(self, path: str) -> duckdb.DuckDBPyConnection:
         connection = self._open.get(path)

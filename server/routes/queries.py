@@ -24,7 +24,7 @@ from server.body import canonical_hash
 from server.errors import Problem, problem_of_execution, problem_of_ledger
 from server.formats import JSON, RESULT_HEADERS, Format, answer_table
 from server.once import idempotency_key
-from server.published import MONITOR, PROFILE
+from server.published import MODEL, MONITOR, PROFILE
 from server.question import Question
 from server.roles import ASKING, READING
 from server.routes.common import (
@@ -371,6 +371,13 @@ async def get_query(
                 what="what a monitor charged is sent as JSON only",
                 why="It is no table: it names the monitor, which has its outcomes.",
                 instead=("Read the monitor: GET /v1/monitors/{monitor_id}",),
+            )
+        if MODEL in record.description and sent_as is not JSON:
+            raise Problem(
+                "not_acceptable",
+                what="a model is sent as JSON only",
+                why="It is no table: it has weights, and how rows are encoded.",
+                instead=("Read the model: GET /v1/models/{model_id}",),
             )
         if PROFILE in record.description and sent_as is not JSON:
             raise Problem(

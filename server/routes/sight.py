@@ -25,6 +25,7 @@ from server.roles import OVERSEEING
 from server.routes.common import identifier, in_thread, not_found
 from server.services import Services
 from server.store.collectors import StoredCollector
+from server.store.models import ModelRow
 from server.store.monitors import MonitorRow
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "visible_account",
     "visible_collector",
     "visible_dataset",
+    "visible_model",
     "visible_monitor",
     "visible_query",
     "visible_release",
@@ -111,6 +113,15 @@ async def seen_query(services: Services, caller: Caller, query_id: str) -> Query
     return record
 
 
+async def visible_model(request: Request, model_id: str) -> ModelRow:
+    """The model, if it is the caller's or the caller oversees. Errors: Problem not_found for both reasons."""
+    services, caller = services_of(request), caller_of(request)
+    row = await in_thread(lambda: services.registry.model(identifier(model_id, "model")))
+    if row is None or not (caller.oversees or row.principal == caller.name):
+        raise not_found("model")
+    return row
+
+
 async def visible_monitor(request: Request, monitor_id: str) -> MonitorRow:
     """The monitor, if it is the caller's or the caller oversees. Errors: Problem not_found for both reasons."""
     services, caller = services_of(request), caller_of(request)
@@ -162,6 +173,7 @@ SIGHTS: Mapping[str, Callable[..., object]] = MappingProxyType(
         "budget_id": visible_account,
         "collector_id": visible_collector,
         "query_id": visible_query,
+        "model_id": visible_model,
         "monitor_id": visible_monitor,
         "release_id": visible_release,
     }

@@ -1,4 +1,4 @@
-"""Principals, API keys, dataset versions, collectors. Every act is one transaction with a line in the log of acts."""
+"""Principals, API keys, dataset versions, and what is opened. Every act is one transaction, logged."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from sqlalchemy import inspect, select, text
 
 from server.store import replies
 from server.store.collectors import Collections
+from server.store.models import ModelRows
 from server.store.monitors import MonitorRows
 from server.store.people import People
 from server.store.tables import registry_events
@@ -17,7 +18,7 @@ from server.store.versions import Versions
 __all__ = ["Registry"]
 
 
-class Registry(People, Versions, Collections, MonitorRows):
+class Registry(People, Versions, Collections, MonitorRows, ModelRows):
     """The registry on SQLite or PostgreSQL. Thread-safe; every method is one transaction.
 
     The schema must have been migrated.

@@ -26,6 +26,7 @@ __all__ = [
     "collectors",
     "dataset_versions",
     "metadata",
+    "models",
     "monitor_evaluations",
     "monitors",
     "principals",
@@ -120,6 +121,19 @@ monitor_evaluations = Table(
     Column("detail", Text),
     CheckConstraint("outcome IN ('passed', 'not_passed', 'failed')", name="outcome_known"),
 )
+
+models = Table(
+    "models",
+    metadata,
+    Column("id", String(80), primary_key=True),
+    Column("principal", String(64), nullable=False),
+    Column("dataset", String(64), nullable=False),
+    Column("account", String(80), nullable=False),
+    Column("created", String(32), nullable=False),
+    Column("terms", Text, nullable=False),
+    Index("ix_models_principal", "principal", "created", "id"),
+)
+"""Models that were asked for: their states, charges and answers are those of their entries in the ledger."""
 
 registry_events = Table(
     "registry_events",

@@ -15,6 +15,7 @@ from accountant.request import Reuse
 from accountant.simulation import Kind, Standing
 from accountant.states import QueryStatus
 from mechanisms.families import NoiseFamily
+from mechanisms.private_descent import Method
 from privacy.rank_tree import QuantileMechanism
 from privacy.release import ColumnKind
 from server.derived.cells import IntervalMethod
@@ -30,6 +31,7 @@ __all__ = [
     "IntervalWord",
     "KindWord",
     "MechanismWord",
+    "MethodWord",
     "MonitorState",
     "MonitorWord",
     "NoiseWord",
@@ -102,6 +104,7 @@ class _OneOf:
 RoleWord = Annotated[Role, _OneOf(Role)]
 FilterWord = Annotated[FilterKind, _OneOf(FilterKind)]
 KindWord = Annotated[Kind, _OneOf(Kind)]
+MethodWord = Annotated[Method, _OneOf(Method)]
 StandingWord = Annotated[Standing, _OneOf(Standing)]
 NoiseWord = Annotated[NoiseFamily | None, _OneOf(NoiseFamily, none="auto")]
 """None is the server's choice."""

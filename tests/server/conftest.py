@@ -21,7 +21,16 @@ from server.services import Check, Services
 from server.settings import Settings, load_settings
 from server.store.registry import Registry
 from tests.clocks import Clock
-from tests.server.fakes import Api, FakeCatalogue, FakeJourney, FakeMonitors, FakeProfiles, FakeRegistrar, clinic
+from tests.server.fakes import (
+    Api,
+    FakeCatalogue,
+    FakeJourney,
+    FakeModels,
+    FakeMonitors,
+    FakeProfiles,
+    FakeRegistrar,
+    clinic,
+)
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 NOW = datetime.datetime(2026, 3, 1, 12, 0, tzinfo=datetime.UTC)
@@ -148,6 +157,7 @@ def world(populated: Populated, clock: Clock[datetime.datetime], settings: Setti
         jobs=jobs,
         profiles=profiles,
         monitors=FakeMonitors(),
+        models=FakeModels(),
         checks=(Check("ledger", ledger.check_writable),),
     )
     with asyncio.Runner() as runner:

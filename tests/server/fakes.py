@@ -21,6 +21,7 @@ from starlette.routing import Match
 
 from accountant.ledger import Ledger
 from accountant.request import CoreCharge, ReserveRequest, StoredRelease
+from accountant.states import QueryStatus
 from privacy.bounds import ContributionBound, ValueBounds
 from privacy.events import LaplaceEvent
 from privacy.policy import Column, ColumnType, Dataset, Limits, PublicKeys, Sharing, Table
@@ -30,10 +31,13 @@ from server.administration.profiles import ProfileDataset
 from server.administration.refusal import ActRefused
 from server.admitted import InFlight, Settled
 from server.errors import Problem
+from server.models.models import ToTrain
+from server.models.terms import TrainModel
 from server.monitors.terms import Evaluated, EvaluateMonitor, OpenMonitor
 from server.question import Question
 from server.services import DatasetRefused, OtherName
 from server.store.errors import NotReplaced, NotThere
+from server.store.models import ModelRow
 from server.store.monitors import MonitorRow
 from server.store.versions import EITHER, version_tag
 
@@ -147,6 +151,25 @@ class FakeMonitors:
         raise Problem("unavailable", what="this fake evaluates no monitors")
 
     def question_of(self, row: MonitorRow) -> tuple[str, str] | None:
+        return None
+
+
+class FakeModels:
+    """A server without models: none can be fitted, so none is found."""
+
+    def estimate(self, request: TrainModel) -> Mapping[str, object]:
+        raise Problem("unavailable", what="this fake fits no models")
+
+    def admit(self, request: TrainModel) -> Settled | InFlight | ToTrain:
+        raise Problem("unavailable", what="this fake fits no models")
+
+    def complete(self, model: ToTrain) -> bytes:
+        raise Problem("unavailable", what="this fake fits no models")
+
+    def abandon(self, model: ToTrain) -> None:
+        raise Problem("unavailable", what="this fake fits no models")
+
+    def cancel(self, row: ModelRow) -> QueryStatus | None:
         return None
 
 

@@ -61,6 +61,11 @@ POST   /v1/keys                                  admin
 DELETE /v1/keys/{key_id}                         admin
 GET    /v1/keys/{key_id}                         admin
 GET    /v1/me                                    admin analyst auditor dashboard owner
+GET    /v1/models                                admin analyst auditor owner
+POST   /v1/models                                admin analyst owner
+GET    /v1/models/{model_id}                     admin analyst auditor owner
+POST   /v1/models/{model_id}:cancel              admin analyst owner
+POST   /v1/models:estimate                       admin analyst owner
 GET    /v1/monitors                              admin analyst auditor owner
 POST   /v1/monitors                              admin analyst owner
 GET    /v1/monitors/{monitor_id}                 admin analyst auditor owner

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from server.monitors.terms import Direction, Terms
 from server.roles import OVERSEEING, Role
 from server.routes import queries
 from server.routes.sight import SIGHTS, unseen_routes, visible_dataset
+from server.store.models import ModelRow
 from server.store.monitors import MonitorRow
 from tests.journey.clinic import clinic_in, open_account
 from tests.server.conftest import World
@@ -41,6 +43,7 @@ ABSENT = {
     "query_id": "q_00000000000000000000000000000000",
     "release_id": "r_00000000000000000000000000000000",
     "collector_id": "c_00000000000000000000",
+    "model_id": "t_00000000000000000000",
     "monitor_id": "m_00000000000000000000",
     "key_id": "000000000000",
     "name": "nobody",
@@ -57,10 +60,17 @@ def watched(dataset: str) -> dict[str, object]:
     return {"dataset": dataset, "sql": ASKED, "threshold": "1000", "epsilon": "1", "evaluations": 10}
 
 
+def fitted(dataset: str) -> dict[str, object]:
+    """A model to fit."""
+    return {"dataset": dataset, "sql": "SELECT age, smoker AS label FROM people", "spend": {"own_epsilon": "1"}}
+
+
 NAMING = {
     "POST /v1/queries": [{"json": query(ASKED, dataset=name)} for name in ("clinic", "absent")],
     "POST /v1/estimates": [{"json": query(ASKED, dataset=name)} for name in ("clinic", "absent")],
     "POST /v1/monitors": [{"json": watched(name)} for name in ("clinic", "absent")],
+    "POST /v1/models": [{"json": fitted(name)} for name in ("clinic", "absent")],
+    "POST /v1/models:estimate": [{"json": fitted(name)} for name in ("clinic", "absent")],
     "GET /v1/budgets": [{"params": {"dataset": name}} for name in ("clinic", "absent")],
 }
 """Routes that name a dataset beside their path: a request for what is there, and one for what is not."""
@@ -135,6 +145,13 @@ def monitor(world: World) -> str:
     return world.registry.add_monitor(row).id
 
 
+def model(world: World) -> str:
+    """A model of the analyst, as it is stored."""
+    terms = json.dumps({"method": "input_clipping", "iterations": 10, "held_out": 0.1})
+    row = ModelRow(id="t_1", principal="analyst", dataset="clinic", account=world.account.id, created="", terms=terms)
+    return world.registry.add_model(row).id
+
+
 def probes(world: World) -> Iterator[tuple[str, Probe]]:
     """Every route of the surface that names something, with the analyst's own things in its path."""
     answer = world.api.post("/v1/queries", json=query()).json()
@@ -145,6 +162,7 @@ def probes(world: World) -> Iterator[tuple[str, Probe]]:
         "query_id": answer["id"],
         "release_id": answer["provenance"]["releases"][0],
         "collector_id": collector(world),
+        "model_id": model(world),
         "monitor_id": monitor(world),
         "key_id": world.api.keys["analyst"].split("_")[1],
         "name": "analyst",

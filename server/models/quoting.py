@@ -1,0 +1,255 @@
+"""What a model would be fitted to, for which noise and in which time: text, declarations and balances, and no row."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from accountant.account import Account
+from accountant.request import Reuse
+from engines.encoding import DesignRows
+from engines.protocol import TwinPlanner
+from engines.shell import PlanFailed
+from engines.texts import AskedText, TextRefused
+from mechanisms.families import FAMILIES, NoiseFamily
+from mechanisms.private_descent import Method, ModelNoise
+from privacy.events.gaussian import gaussian_loss
+from privacy.loss import Loss
+from privacy.policy import Dataset
+from privacy.refusal import Finding, Refused
+from privacy.training import (
+    CLIPPED_UNITS,
+    HELD_PLACES,
+    PRODUCT_COLUMNS_MAX,
+    ROW_UNITS,
+    Clipping,
+    greatest_norm,
+    width_of,
+)
+from server.floor import Floor
+from server.journey.admission import Admission
+from server.models import refusals
+from server.models.terms import TrainModel
+from server.question import Question
+from server.spends import affordable_amount, cost_on
+from sql_rewrite.cost import ROWS_ASSUMED, SAFETY, UNIT_NANOSECONDS_MAX, Work, check_work
+from sql_rewrite.dialects.dialect import Dialect
+from sql_rewrite.foreign import foreign_text
+from sql_rewrite.lift_clock import started as clock_of
+from sql_rewrite.training import Training, lift_training
+
+__all__ = ["Quoted", "Quotes"]
+
+_CELL_NANOSECONDS = {Clipping.INPUTS: 3.0, Clipping.GRADIENTS: 40.0}
+"""Of one entry of an encoded row in one iteration, measured: products of doubles, and divisions of integers."""
+
+_CHUNK_NANOSECONDS = 50_000.0
+"""Of one more part of the rows, which one unit more may begin."""
+
+_ROUND_NANOSECONDS = 2_000_000.0
+"""Of one round trip to the worker with its noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """A model that may be fitted: its rows, its noise and its price."""
+
+    dataset: Dataset
+    path: tuple[Account, ...]
+    training: Training
+    noise: ModelNoise
+    rows: DesignRows
+    work: Work
+    clip: Fraction
+    """The norm to which gradients are held, of those of rows; of inputs, that of rows of the greatest norm."""
+    clip_norm: Fraction
+    """The norm to which rows are scaled, of entries between -1 and 1."""
+
+    @property
+    def loss(self) -> Loss:
+        """What it costs."""
+        return self.noise.event().loss()
+
+    @property
+    def cost(self) -> Fraction:
+        """How much less of the paying account would remain."""
+        return cost_on(self.path[0], self.loss)
+
+    @property
+    def own_epsilon(self) -> Fraction:
+        """What it promises by itself, at the account's delta."""
+        mu_squared = self.loss.mu_squared
+        assert mu_squared is not None
+        return FAMILIES[NoiseFamily.GAUSSIAN].currency.own_epsilon(mu_squared, delta=self.path[0].limit.delta)
+
+
+@dataclass(frozen=True, slots=True)
+class Quotes:
+    """Makes quotes. Safe to use from many threads."""
+
+    admission: Admission
+    twins: TwinPlanner
+    dialect: Dialect
+
+    def quote(self, request: TrainModel) -> Quoted:
+        """The model as it would be fitted now. Errors: Refused; ExecutionFailed where the text cannot be judged."""
+        asked = _question(request)
+        dataset, path = self.admission.paying(asked)
+        training = lift_training(request.sql, dataset, self.dialect, started=asked.started)
+        self._judge(request.sql, training, dataset, owner=request.principal)
+        _check_label(request.method, training)
+        statement = training.statement
+        width = width_of(statement.features)
+        if not request.method.logistic and width > PRODUCT_COLUMNS_MAX:
+            raise Refused([refusals.too_wide(width, PRODUCT_COLUMNS_MAX)])
+        noise = _noise(request, dataset, path, width, classes=_two_classes(training))
+        work = _work(request, training, width, self.dialect)
+        expected = (work.row_nanoseconds + work.plan_nanoseconds) * 1e-9
+        if expected > dataset.limits.timeout_seconds:
+            raise Refused([refusals.too_long(expected, dataset.limits.timeout_seconds)])
+        clipping, most = request.method.clipping, greatest_norm(statement.features)
+        clip = max(1, int(request.clip * (most if clipping is Clipping.INPUTS else CLIPPED_UNITS)))
+        return Quoted(
+            dataset=dataset,
+            path=path,
+            training=training,
+            noise=noise,
+            rows=DesignRows(statement, noise.held, clipping, clip),
+            work=work,
+            clip=Fraction(clip, most if clipping is Clipping.INPUTS else CLIPPED_UNITS),
+            clip_norm=Fraction(clip if clipping is Clipping.INPUTS else most, ROW_UNITS),
+        )
+
+    def _judge(self, sql: str, training: Training, dataset: Dataset, *, owner: str) -> None:
+        """Refuses a text that is not DuckDB's dialect, and rows that the engine cannot plan."""
+        try:
+            self.twins.plan(dataset, [training.statement.rows], text=AskedText(sql, {}), owner=owner)
+        except TextRefused as refused:
+            raise foreign_text(sql, refused.step, refused.place) from None
+        except PlanFailed:
+            raise Refused([_NOT_PLANNED]) from None
+
+
+def _question(request: TrainModel) -> Question:
+    """The request as the journey looks for who pays."""
+    return Question(
+        principal=request.principal,
+        dataset=request.dataset,
+        sql=request.sql,
+        parameters={},
+        epsilon=request.epsilon,
+        half_width=None,
+        confidence=request.confidence,
+        reuse=Reuse.NONE,
+        max_staleness_s=None,
+        account=request.account,
+        idempotency_key=None,
+        body_hash=request.body_hash,
+        started=clock_of(request.sql, datetime.datetime.now(datetime.UTC)),
+    )
+
+
+def _two_classes(training: Training) -> bool:
+    return training.label_whole and training.statement.label.ends == (Fraction(0), Fraction(1))
+
+
+def _check_label(method: Method, training: Training) -> None:
+    """Refuses a label that is no condition, by declarations alone, where a condition is predicted."""
+    low, high = training.statement.label.ends
+    if method.logistic and (low, high) != (Fraction(0), Fraction(1)):
+        raise Refused([refusals.not_a_class(low, high)])
+    if method.logistic and not training.label_whole:
+        raise Refused([refusals.not_two_values()])
+
+
+def _noise(
+    request: TrainModel, dataset: Dataset, path: tuple[Account, ...], width: int, *, classes: bool
+) -> ModelNoise:
+    """The measurements that the price buys. Errors: Refused for a price that cannot be asked or paid."""
+    leaf, root = path[0], path[-1]
+    currency = FAMILIES[NoiseFamily.GAUSSIAN].currency
+    most, floor = dataset.limits.epsilon_max, Floor.of(dataset, root)
+    if not currency.pays(leaf):
+        raise Refused([refusals.unpaid(currency.unpaid or "this account cannot pay for it")])
+    if request.epsilon is not None and request.epsilon > most:
+        raise Refused([refusals.above_most(most)])
+    try:
+        if request.own_epsilon is not None:
+            amount = currency.own_amount(request.own_epsilon, delta=leaf.limit.delta)
+        else:
+            assert request.epsilon is not None
+            bought = affordable_amount(
+                lambda part: [_loss(part)],
+                nominal=currency.nominal_amount(request.epsilon, leaf),
+                asked=request.epsilon,
+                power=currency.power,
+                leaf=leaf,
+                covered=lambda losses: all(floor.missing(loss) <= 1 for loss in losses),
+            )
+            if bought is None:
+                raise Refused([refusals.below_floor(floor)])
+            amount = bought
+        noise = ModelNoise(
+            method=request.method,
+            width=width,
+            mu_squared=amount,
+            iterations=request.iterations,
+            held=int(request.held_out * HELD_PLACES),
+            classes=classes,
+        )
+        loss = noise.event().loss()
+    except ValueError as error:
+        raise Refused([refusals.no_noise(str(error))]) from None
+    if floor.missing(loss) > 1:
+        raise Refused([refusals.below_floor(floor)])
+    if cost_on(leaf, loss) > most:
+        raise Refused([refusals.above_most(most)])
+    return noise
+
+
+def _loss(mu_squared: Fraction) -> Loss:
+    return gaussian_loss(mu_squared=mu_squared, delta=Fraction(0))
+
+
+def _work(request: TrainModel, training: Training, width: int, dialect: Dialect) -> Work:
+    """What reading the rows costs, and every round of sums over them. Errors: Refused (too_large)."""
+    reading = check_work((training.bounded,), dialect.costs)
+    logistic = request.method.logistic
+    rounds = request.iterations if logistic else 1
+    cells = width if logistic else width * width
+    each = _CELL_NANOSECONDS[request.method.clipping]
+    # Encoding the rows, and testing: two rounds more, of an expensive cell.
+    of_row = (rounds * each * cells) + 2 * _CELL_NANOSECONDS[Clipping.GRADIENTS] * width
+    of_unit = training.rows_of_unit * of_row + (rounds + 3) * _CHUNK_NANOSECONDS
+    unit = reading.unit_nanoseconds + SAFETY * of_unit
+    if unit > UNIT_NANOSECONDS_MAX:
+        raise Refused([_unit_too_long(unit)])
+    expected = training.bounded.core.sources[0].table.rows_expected or ROWS_ASSUMED
+    return replace(
+        reading,
+        unit_nanoseconds=unit,
+        row_nanoseconds=reading.row_nanoseconds + expected * of_row,
+        plan_nanoseconds=reading.plan_nanoseconds + (rounds + 3) * _ROUND_NANOSECONDS,
+    )
+
+
+def _unit_too_long(nanoseconds: float) -> Finding:
+    return Finding(
+        code="too_large",
+        what="the model is refused",
+        why=f"The rows of one person may take {round(nanoseconds / 1e6):,} ms over all iterations, which would show "
+        f"whether they are there; {UNIT_NANOSECONDS_MAX // 1_000_000} ms are allowed.",
+        instead=(
+            "ask for fewer iterations, or fewer features",
+            "ask an administrator to declare a smaller rows_stored_per_unit",
+        ),
+    )
+
+
+_NOT_PLANNED = Finding(
+    code="cannot_be_planned",
+    what="the model is refused",
+    why="The engine cannot plan its rows on an empty copy of the tables. That is a fault of this server.",
+    instead=("write the expressions in another way", "tell the operator"),
+)
