@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from privacy.policy import ColumnType, Dataset
+from privacy.policy import Column, ColumnType, Dataset
 from privacy.refusal import Refused
 from sql_rewrite.refuse import refuse
 from sql_rewrite.syntax import placed_like, populated, rendered
@@ -229,32 +229,38 @@ class _Writer:
                 label = listed.args["alias"].name if isinstance(listed, exp.PivotAlias) else _label(value)
                 values.append((value, label))
             return _Key(column, tuple(values))
-        declared = self._declared(item, column.name) or [exp.Literal.string("a"), exp.Literal.string("b")]
+        known = self._column_of(item, column)
+        found = None if known is None else _declared(known)
+        if known is not None and found and not known.nullable:
+            return _Key(column, tuple((value, _label(value)) for value in found))
+        declared = (found or [exp.Literal.string("a"), exp.Literal.string("b")])[:COLUMNS_MAX]
         raise refuse(
             "unsupported_sql",
             "PIVOT without a list of values is refused",
-            "The columns of its answer would depend on rows; DuckDB, too, reads such a text in two steps.",
+            "The columns of its answer would depend on rows, unless all values are declared and none is NULL.",
             f"write the values: ON {rendered(column)} IN ({', '.join(map(rendered, declared))})",
             position=self._text.position(column),
         )
 
-    def _declared(self, item: exp.Expr, name: str) -> list[exp.Expr] | None:
-        """The declared values of a column of a table, in order."""
-        table = self._dataset.table(item.name) if isinstance(item, exp.Table) else None
-        if table is None or item.name.lower() in self._ctes:
+    def _column_of(self, item: exp.Expr, name: exp.Column) -> Column | None:
+        """The stored column that a column of a relation is, in each of its rows; None where it is not known."""
+        query = item.this if isinstance(item, exp.Subquery) else None
+        if isinstance(item, exp.Table):
+            query = self._ctes.get(item.name.lower())
+            if query is None:
+                table = self._dataset.table(item.name)
+                return None if table is None else table.column(name.name)
+        read = query.args.get("from_") if isinstance(query, exp.Select) else None
+        if not isinstance(query, exp.Select) or read is None or any(j.side for j in query.args.get("joins") or []):
             return None
-        column = table.column(name)
-        if column is None or column.type not in (ColumnType.TEXT, ColumnType.INTEGER, ColumnType.BOOLEAN):
+        shown = [one for one in query.expressions if one.alias_or_name.lower() == name.name.lower()]
+        column = shown[0].unalias() if len(shown) == 1 else None
+        if not isinstance(column, exp.Column) or any(one.is_star for one in query.expressions):
             return None
-        if column.type is ColumnType.BOOLEAN:
-            return [exp.Boolean(this=False), exp.Boolean(this=True)]
-        if column.keys is None or column.keys.other is not None:
-            return None
-        known = [value for value in column.keys.values if isinstance(value, str | int)]
-        if column.type is ColumnType.TEXT:
-            return [exp.Literal.string(value) for value in sorted(str(value) for value in known)]
-        numbers: list[exp.Expr] = [exp.Literal.number(value) for value in sorted(int(value) for value in known)]
-        return numbers[:COLUMNS_MAX]
+        below = [read.this, *(join.this for join in query.args.get("joins") or [])]
+        below = [one for one in below if not column.table or one.alias_or_name.lower() == column.table.lower()]
+        found = [known for known in (self._column_of(one, column) for one in below) if known is not None]
+        return found[0] if len(found) == 1 else None
 
     def _left(self, node: exp.Pivot, item: exp.Expr, keys: Sequence[_Key], using: Sequence[exp.Expr]) -> list[exp.Expr]:
         """The columns that a pivot without GROUP BY groups by: all that it does not read."""
@@ -300,6 +306,18 @@ class _Writer:
             else "write each column of the answer as COUNT(*) FILTER (WHERE key = 'value') AS value",
             position=self._text.position(node),
         )
+
+
+def _declared(column: Column) -> list[exp.Expr] | None:
+    """The declared values of a column, in order."""
+    if column.type is ColumnType.BOOLEAN:
+        return [exp.Boolean(this=False), exp.Boolean(this=True)]
+    if column.type not in (ColumnType.TEXT, ColumnType.INTEGER) or column.keys is None or column.keys.other is not None:
+        return None
+    known = [value for value in column.keys.values if isinstance(value, str | int)]
+    if column.type is ColumnType.TEXT:
+        return [exp.Literal.string(value) for value in sorted(str(value) for value in known)]
+    return [exp.Literal.number(value) for value in sorted(int(value) for value in known)]
 
 
 def _column(name: str) -> exp.Column:

@@ -780,3 +780,9 @@ SELECT AVG(s) FROM (SELECT patient_id, COUNT(*) OVER (PARTITION BY patient_id OR
 
 -- other: values inside a place, one of 4,096, are not distinguished
 SELECT department, MAD(cost) FROM visits GROUP BY department
+
+-- answered
+PIVOT (SELECT region, sex FROM patients) ON sex USING COUNT(*)
+
+-- answered
+PIVOT patients ON sex USING COUNT(*) GROUP BY region

@@ -250,17 +250,11 @@ SELECT COUNT(*) FROM visits WHERE (hospital_id, department) NOT IN (VALUES (1, '
 -- refused: unsupported_sql
 SELECT COUNT(*) FROM visits WHERE (hospital_id, department) IN (SELECT hospital_id FROM hospitals)
 
--- refused: unsupported_sql
-PIVOT (SELECT region, sex FROM patients) ON sex USING COUNT(*)
-
 -- refused: raw_rows
 UNPIVOT patients ON age, birth_year INTO NAME n VALUE v
 
 -- refused: group_by_unit
 PIVOT patients ON sex IN ('female', 'male') USING COUNT(*)
-
--- refused: unsupported_sql
-PIVOT patients ON sex USING COUNT(*) GROUP BY region
 
 -- refused: unsupported_function
 SELECT department, MAD(cost) FROM visits GROUP BY ROLLUP (department)

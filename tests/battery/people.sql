@@ -292,7 +292,7 @@ SELECT education, SUM(CASE WHEN sex = 'male' THEN 1 ELSE 0 END) AS men, SUM(CASE
 -- answered
 SELECT education, COUNT(*) FILTER (WHERE sex = 'male') AS men, COUNT(*) FILTER (WHERE sex = 'female') AS women FROM people GROUP BY education
 
--- not yet: unsupported_sql
+-- answered
 PIVOT (SELECT education, sex, COUNT(*) AS n FROM people GROUP BY education, sex) ON sex USING SUM(n)
 
 -- answered

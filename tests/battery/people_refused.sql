@@ -199,7 +199,7 @@ SELECT COUNT(*) FROM people WHERE sex = 'male' AND sex = 'female' GROUP BY sex
 -- refused: raw_rows
 SELECT CASE WHEN person_id = 17 THEN income ELSE 0 END FROM people
 
--- refused: unsupported_sql
+-- refused: group_by_unit
 PIVOT people ON sex USING AVG(income)
 
 -- refused: group_by_unit

@@ -83,10 +83,50 @@ def test_others_are_refused(text: str, code: str) -> None:
     assert refused.value.findings[0].code == code
 
 
+@pytest.mark.parametrize(
+    ("relation", "column", "listed"),
+    [
+        ("people", "sex", "'female', 'male'"),
+        ("people", "smoker", "false, true"),
+        (
+            "(SELECT p.sex AS s, v.ward FROM visits v JOIN people p ON v.person_id = p.person_id)",
+            "s",
+            "'female', 'male'",
+        ),
+        ("(SELECT smoker, sex, COUNT(*) AS n FROM people GROUP BY ALL)", "sex", "'female', 'male'"),
+    ],
+)
+def test_declared_values_need_no_list(relation: str, column: str, listed: str) -> None:
+    """Shows that the columns are those of all declared values, in their order."""
+    using = (
+        "SUM(n) GROUP BY smoker" if "COUNT" in relation else "COUNT(*) GROUP BY ward" if "ward" in relation else None
+    )
+    using = using or "COUNT(*) GROUP BY hours"
+    short, whole = (f"PIVOT {relation} ON {column}{values} USING {using}" for values in ("", f" IN ({listed})"))
+    assert names(short) == names(whole)
+    assert keys(short) == keys(whole)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PIVOT people ON education USING COUNT(*) GROUP BY sex",
+        "PIVOT hospitals ON beds USING COUNT(*) GROUP BY region",
+        "PIVOT (SELECT UPPER(sex) AS sex, smoker FROM people) ON sex USING COUNT(*) GROUP BY smoker",
+        "PIVOT (SELECT p.sex, v.ward FROM visits v LEFT JOIN people p ON v.person_id = p.person_id) ON sex "
+        "USING COUNT(*) GROUP BY ward",
+    ],
+)
+def test_values_that_may_be_others_need_a_list(text: str) -> None:
+    """Shows the refusal where values depend on rows, are computed, or may be NULL."""
+    with pytest.raises(Refused) as refused:
+        lift(text, CLINIC)
+    assert "without a list" in refused.value.findings[0].what
+
+
 def test_declared_values_are_written_out_in_the_advice() -> None:
-    """Shows that what is suggested instead of a pivot without a list is answered."""
-    for column in ("sex", "smoker"):
-        with pytest.raises(Refused) as refused:
-            lift(f"PIVOT people ON {column} USING COUNT(*) GROUP BY hours", CLINIC)
-        on = refused.value.findings[0].instead[0].removeprefix("write the values: ")
-        assert len(names(f"PIVOT people {on} USING COUNT(*) GROUP BY hours")) == 3
+    """Shows that what is suggested instead of a pivot of a column that may be NULL is answered."""
+    with pytest.raises(Refused) as refused:
+        lift("PIVOT people ON hours USING COUNT(*) GROUP BY sex", CLINIC)
+    on = refused.value.findings[0].instead[0].removeprefix("write the values: ")
+    assert len(names(f"PIVOT people {on} USING COUNT(*) GROUP BY sex")) == 82
