@@ -17,7 +17,7 @@ from server.cli.failure import UsageError
 from server.cli.options import Here, amount, one_of, option
 from server.cli.output import Json, print_json, say
 
-__all__ = ["datasets", "describe", "estimate", "query"]
+__all__ = ["datasets", "describe", "estimate", "query", "read_sql"]
 
 _SQL_READ_MAX = 65_537
 """One more than the limit of the server, which refuses it in words."""
@@ -88,7 +88,7 @@ class Question:
                 for name in ("noise", "mechanism", "reuse", "budget", "nonempty", "accept_noise", "with_cut")
             },
         }
-        asked = {"dataset": self.dataset, "sql": _sql(self.sql, self.file)}
+        asked = {"dataset": self.dataset, "sql": read_sql(self.sql, self.file)}
         return asked | {name: wish for name, wish in wishes.items() if wish not in (None, False, {})}
 
     def _amounts(self, *names: str) -> dict[str, str]:
@@ -179,7 +179,7 @@ def _named(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _sql(text: str | None, file: Path | None) -> str:
+def read_sql(text: str | None, file: Path | None) -> str:
     """The statement: typed, from a file, or from the input. Errors: CommandFailed."""
     if file is not None and text is not None:
         raise UsageError("""a statement and --file are both given

@@ -144,6 +144,25 @@ class Client:
             answer = self._read(response)
         return answer
 
+    def price_of_model(self, body: Json) -> Json:
+        """What a model would cost."""
+        return self._read(self._send("POST", "/v1/models:estimate", body))
+
+    def fit(self, body: Json, *, idempotency_key: str | None = None) -> Json:
+        """A model that is settled, or failed: waits as long as it runs. Without a key it gets a new one."""
+        key = idempotency_key or str(uuid.uuid4())
+        answer = self._read(self._send("POST", "/v1/models", body, idempotency_key=key))
+        deadline, pause = time.monotonic() + _PATIENCE_SECONDS, 0.2
+        while answer["status"] == "running":
+            if time.monotonic() > deadline:
+                raise CommandFailed(f"""the model did not come in an hour
+                    It is still fitted. It was charged once.
+                    Look later: noisegate model show {printable(answer.get("id"))}""")
+            time.sleep(pause)
+            pause = min(pause * 1.5, 5.0)
+            answer = self.get(f"/v1/models/{answer['id']}")
+        return answer
+
     def only_dataset(self, advice: str) -> str:
         """The only dataset that the caller may ask; their names are in the failure when there is not one."""
         listed = self.get("/v1/datasets")
