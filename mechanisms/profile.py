@@ -21,6 +21,7 @@ __all__ = [
     "Range",
     "count_range",
     "difference_range",
+    "nonnegative",
     "quantile_place",
     "rows_range",
     "share_range",

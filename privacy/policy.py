@@ -177,6 +177,8 @@ class Table:
 
     `stored_norms` are the columns by which the snapshot keeps the squares of each unit's rows (see stored_norms.py);
     None where it keeps no norms: an older snapshot, or a table of which a unit has one row. No number depends on it.
+
+    `drawn` identifies a synthetic table, which is public and in no snapshot: outer queries read it, and nothing else.
     """
 
     name: str
@@ -191,8 +193,10 @@ class Table:
     rows_stored_per_unit: int | None = None
     rows_expected: int | None = None
     stored_norms: tuple[str, ...] | None = None
+    drawn: str | None = None
 
     def __post_init__(self) -> None:
+        assert self.drawn is None or not self.protected
         names = [column.name.lower() for column in self.columns]
         assert len(set(names)) == len(names), "column names repeat"
         assert not self.protected or self.contribution is not None
@@ -300,6 +304,11 @@ class Dataset:
     limits: Limits = field(default_factory=Limits)
     description: str = ""
     public: PublicRows | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def drawn(self) -> tuple[str, ...]:
+        """The synthetic tables that stand beside those of its data."""
+        return tuple(table.drawn for table in self.tables if table.drawn is not None)
 
     def table(self, name: str) -> Table | None:
         """The table of that name (ASCII case does not matter), or None."""

@@ -37,7 +37,7 @@ from server.journey.reuse import Stored
 from server.journey.running import Running
 from server.journey.sizes import Sizes
 from server.journey.wire_estimate import estimate
-from server.public_tables import PublicTables
+from server.public_tables import Drawn, NothingDrawn, PublicTables
 from server.question import Question
 from sql_rewrite.dialects import DIALECTS
 
@@ -62,9 +62,12 @@ class Journey:
         pace: Pace | None = None,
         free_answers: FreeAnswers | None = None,
         now: Callable[[], datetime.datetime] = _now,
+        drawn: Drawn | None = None,
     ) -> None:
+        """`drawn` finds synthetic tables; without it there are none."""
+        drawn = NothingDrawn() if drawn is None else drawn
         self.pace = pace if pace is not None else Pace()
-        public = PublicTables(served.snapshot)
+        public = PublicTables(served.snapshot, drawn.rows_of)
         self.preparing = Preparing(shell, shell, DIALECTS[private.capabilities.dialect], public.of)
         repeats = Repeats()
         free = free_answers if free_answers is not None else FreeAnswers()
@@ -78,6 +81,7 @@ class Journey:
             free=free,
             pace=self.pace,
             sizes=self.sizes,
+            beside=drawn.beside,
         )
         self.running = Running(
             ledger=ledger,

@@ -42,6 +42,7 @@ from server.routes import (
     people,
     queries,
     releases,
+    synthetic,
 )
 from server.routes.common import running_response
 from server.routes.refusals import problem_of_act
@@ -68,7 +69,8 @@ _DESCRIPTION = """\
 Noisegate answers SQL questions about people with noise, and keeps an account of what has been revealed.
 
 Amounts of epsilon and delta are decimal strings. Problems are RFC 9457 documents with `code`, `what`, `why`, `instead`
-and `charged`. `POST /v1/queries`, `POST /v1/monitors` and `POST /v1/models` spend; a GET never does.
+and `charged`. `POST /v1/queries`, `POST /v1/monitors`, `POST /v1/models` and `POST /v1/synthetic`
+spend; a GET never does.
 """
 
 
@@ -113,7 +115,8 @@ def create_app(settings: Settings, *, services: Services | None = None, build: S
             "auto_configure": False,
         },
     )
-    for module in (queries, releases, budgets, accounting, datasets, collectors, monitors, models, people, operations):
+    paid = (queries, releases, monitors, models, synthetic)
+    for module in (*paid, budgets, accounting, datasets, collectors, people, operations):
         for route in module.router.routes:
             app.router.routes.append(route)
     undeclared = undeclared_routes(list(app.router.routes))

@@ -31,6 +31,8 @@ from server.services import Check, Services
 from server.settings import Settings
 from server.shutdown import Pause
 from server.store.registry import Registry
+from server.synthetic.making import Synthetics
+from server.synthetic.tables import DrawnTables
 from sql_rewrite.dialects import DIALECTS
 
 __all__ = ["build_services", "open_catalogue", "open_profiles"]
@@ -116,7 +118,10 @@ def build_services(settings: Settings) -> Services:
         pause = Pause()
         pace = _pace(settings, private, sleep=pause.sleep)
         bits = SystemBits()
-        journey = Journey(ledger=ledger, private=private, shell=shell, served=catalogue, bits=bits, pace=pace)
+        drawn = DrawnTables(registry, ledger)
+        journey = Journey(
+            ledger=ledger, private=private, shell=shell, served=catalogue, bits=bits, pace=pace, drawn=drawn
+        )
         profiles = Profiles(ledger=ledger, served=catalogue, private=private, twins=shell, bits=bits, pace=pace)
         monitors = Monitors(
             ledger=ledger,
@@ -135,6 +140,16 @@ def build_services(settings: Settings) -> Services:
             private=private,
             bits=bits,
             pace=pace,
+        )
+        synthetic = Synthetics(
+            ledger=ledger,
+            registry=registry,
+            journey=journey,
+            served=catalogue,
+            private=private,
+            twins=shell,
+            bits=bits,
+            drawn=drawn,
         )
         # Beside the start, which it would lengthen; until it is done, ticks are those of a slow machine.
         threading.Thread(target=private.measure, name="noisegate-probe", daemon=True).start()
@@ -156,6 +171,7 @@ def build_services(settings: Settings) -> Services:
             profiles=profiles,
             monitors=monitors,
             models=models,
+            synthetic=synthetic,
             checks=_checks(private, shell, ledger, catalogue),
             sql_matrix=sql_matrix(),
             incidents=incidents,

@@ -7,17 +7,17 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from engines.public_table import public_table
 from engines.shell import ShellColumn, ShellTable
 from engines.snapshot_findings import SnapshotRefused
-from privacy.policy import ColumnType, Dataset
+from privacy.policy import ColumnType, Dataset, Table
 from privacy.refusal import ExecutionFailed, Finding, Refused
 from sql_rewrite.plan import Plan, PublicRelation
 from sql_rewrite.released import ROW
 
-__all__ = ["CELLS_MAX", "PublicTables", "public_shapes"]
+__all__ = ["CELLS_MAX", "Drawn", "NothingDrawn", "PublicTables", "public_shapes"]
 
 CELLS_MAX: Final = 1_000_000
 """Most cells, rows times columns, of the public tables that one query reads."""
@@ -25,12 +25,35 @@ CELLS_MAX: Final = 1_000_000
 _KEPT_CELLS_MAX: Final = 2 * CELLS_MAX
 
 
+class Drawn(Protocol):
+    """Where synthetic tables are found."""
+
+    def beside(self, dataset: Dataset, principal: str) -> Dataset:
+        """The dataset with the synthetic tables that the principal may read."""
+
+    def rows_of(self, table: Table) -> ShellTable:
+        """Every row of one. Errors: ExecutionFailed(started=False) when it is not there any more."""
+
+
+class NothingDrawn:
+    """No synthetic tables."""
+
+    def beside(self, dataset: Dataset, principal: str) -> Dataset:
+        """The dataset as it is."""
+        return dataset
+
+    def rows_of(self, table: Table) -> ShellTable:
+        """Errors: ExecutionFailed, always."""
+        raise ExecutionFailed(started=False)
+
+
 class PublicTables:
     """Reads public tables of snapshots, and keeps those read last. Safe to use from many threads."""
 
-    def __init__(self, snapshot: Callable[[Dataset], Path]) -> None:
-        """`snapshot` finds the file of a dataset's rows."""
+    def __init__(self, snapshot: Callable[[Dataset], Path], drawn: Callable[[Table], ShellTable]) -> None:
+        """`snapshot` finds the file of a dataset's rows, `drawn` the rows of a synthetic table, which is in none."""
         self._snapshot = snapshot
+        self._drawn = drawn
         self._kept: OrderedDict[tuple[Path, str], ShellTable] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -45,12 +68,15 @@ class PublicTables:
         return found
 
     def _named(self, dataset: Dataset, relation: PublicRelation) -> ShellTable:
-        path, name = self._snapshot(dataset), relation.table.name
+        path, name = self._snapshot(dataset), relation.table.drawn or relation.table.name
         with self._lock:
             known = self._kept.get((path, name))
             if known is None:
                 try:
-                    known = public_table(path, name, cells_max=CELLS_MAX)
+                    if relation.table.drawn is None:
+                        known = public_table(path, name, cells_max=CELLS_MAX)
+                    else:
+                        known = self._drawn(relation.table)
                 except SnapshotRefused as refused:
                     if all(finding.code == "too_many_rows" for finding in refused.findings):
                         raise Refused([_too_large(f'table "{name}" is refused')]) from None

@@ -12,6 +12,7 @@ from accountant.states import QueryStatus
 from engines.incidents import Incidents
 from privacy.policy import Dataset
 from privacy.refusal import Finding
+from privacy.values import Json
 from server.admitted import InFlight, Settled
 from server.jobs import JobPool
 from server.question import Question
@@ -19,6 +20,7 @@ from server.settings import Settings
 from server.store.models import ModelRow
 from server.store.monitors import MonitorRow
 from server.store.registry import Registry
+from server.store.synthetic import SyntheticRow
 from server.store.versions import EITHER
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from server.monitors.monitors import Evaluation
     from server.monitors.terms import Evaluated, EvaluateMonitor, OpenMonitor
     from server.profile_types import Profile
+    from server.synthetic.terms import MakeSynthetic, Planned
 
 __all__ = [
     "Catalogue",
@@ -42,6 +45,7 @@ __all__ = [
     "ProfileSteps",
     "Registrar",
     "Services",
+    "SyntheticSteps",
 ]
 
 
@@ -122,6 +126,34 @@ class MonitorSteps(Protocol):
         """Text and threshold of a monitor, for its owner; None where its state cannot be read."""
 
 
+class SyntheticSteps(Protocol):
+    """Synthetic tables (server/synthetic/making.py). Synchronous; called on threads."""
+
+    def earlier(self, request: MakeSynthetic) -> SyntheticRow | None:
+        """The table of an earlier request of this idempotency key. Raises Problem, LedgerError."""
+
+    def plan(self, request: MakeSynthetic) -> Planned:
+        """What the table would be and cost. Raises Refused, Problem."""
+
+    def estimate(self, request: MakeSynthetic) -> dict[str, Json]:
+        """The same, as it is shown. Raises Refused, Problem."""
+
+    def make(self, planned: Planned) -> SyntheticRow:
+        """Charges and makes it. Raises Problem, LedgerError, ExecutionFailed."""
+
+    def status(self, row: SyntheticRow) -> str:
+        """`running`, `ready`, `failed` or `archived`."""
+
+    def readable(self, row: SyntheticRow, dataset: Dataset, principal: str) -> bool:
+        """Whether somebody who may ask the dataset may read a table that another one made."""
+
+    def beside(self, dataset: Dataset, principal: str) -> Dataset:
+        """The dataset with the synthetic tables that the principal may read."""
+
+    def archive(self, row: SyntheticRow, *, actor: str) -> SyntheticRow:
+        """Deletes the rows of a table. Raises Problem."""
+
+
 class DatasetRefused(Exception):
     """A dataset that cannot be attached, with every finding at once. Findings hold no values of rows."""
 
@@ -184,6 +216,7 @@ class Services:
     profiles: ProfileSteps
     monitors: MonitorSteps
     models: ModelSteps
+    synthetic: SyntheticSteps
     checks: tuple[Check, ...] = ()
     sql_matrix: Mapping[str, object] = field(default_factory=dict)
     incidents: Incidents = field(default_factory=Incidents)

@@ -24,36 +24,25 @@ from fractions import Fraction
 from typing import assert_never
 
 from privacy.aggregate import AggregateFunction
-from privacy.bounds import date_at, timestamp_at
-from privacy.histogram import Grid, GridScale, Histogram, HistogramOf
-from privacy.policy import Column, ColumnType, Dataset, KeyValue, Table
+from privacy.histogram import GridScale, Histogram, HistogramOf
+from privacy.policy import ColumnType, Dataset, Table
 from privacy.statement import Statement, StatementKey, StatementSum
 from privacy.statistic import CoreStatistics, Estimate, KeyColumn, Keys, Sensitivity, Statistic, StatisticKind
 from privacy.unit import Neighbouring
 from sql_rewrite.cost import ROWS_ASSUMED, SAFETY, USUAL_SHARE, Work
-from sql_rewrite.date_scalars import DatePart
 from sql_rewrite.dialects.costs import EngineCosts
 from sql_rewrite.dialects.dialect import Dialect
 from sql_rewrite.dialects.duckdb import DUCKDB
-from sql_rewrite.layer_values import Count, Distinct, KeyedOrder, LeastPlace, Steps
+from sql_rewrite.layer_values import Count, Distinct, KeyedOrder, LeastPlace
 from sql_rewrite.lower import UNITS_MAX
-from sql_rewrite.lower_expression import ParameterList
-from sql_rewrite.relations import Extended, Grouped, Listed, Output, Projected, Relation, TableRows, TableSource
+from sql_rewrite.relations import Extended, Grouped, Listed, Output, Projected, Relation, TableRows
+from sql_rewrite.row_places import RowPlaces, column_histogram
 from sql_rewrite.scalars import (
-    Arithmetic,
     Case,
     Cast,
-    Clip,
-    Coalesce,
     Comparison,
     EngineType,
-    Guarded,
-    IsNull,
-    KeyPlace,
     Named,
-    Negate,
-    Null,
-    Parameter,
     Scalar,
     Whole,
 )
@@ -67,17 +56,8 @@ COUNTED = "n"
 _VERSION = 1
 """Of the identity of a profile's release: raised when the same declarations are profiled in another way."""
 
-_NUMBER_PLACES = 64
-_KEYS_STORED_MAX = 1_000
-"""Most keys whose sizes are released where they are stored as keys."""
-_KEYS_COMPARED_MAX = 250
-"""The same where a value is compared with one after the other."""
 _DISTINCT_MAX = 248
 _MONTHS_MAX = 248
-_YEARS = (1900, 200)
-"""The first year and the number of years of a grid for dates without bounds."""
-_OCTAVES = {ColumnType.INTEGER: (0, 40), ColumnType.NUMBER: (-20, 60)}
-"""Of a logarithmic grid: the exponent of the least size, and the octaves from there on, for each sign."""
 _EXACT_COUNT = 8
 _PLACE_NANOSECONDS = 400.0
 """Most time for the place of one value of one row, beside comparisons with keys: a logarithm, guards and casts."""
@@ -159,7 +139,7 @@ def _profiled(table: Table, name: str) -> ProfiledTable:
     if not table.one_row:
         histograms.append(Histogram(HistogramOf.ROWS, least=_least(1, table.rows_stored)))
     for column in table.columns:
-        of_column = _of_column(table, column)
+        of_column = column_histogram(table, column)
         if of_column is not None:
             histograms.append(of_column)
             groups = None if table.one_row else _groups(of_column, table)
@@ -190,47 +170,6 @@ def _described(name: str, histograms: tuple[Histogram, ...]) -> CoreStatistics:
     )
 
 
-def _of_column(table: Table, column: Column) -> Histogram | None:
-    """The histogram of a column's values; of one that names units or rows only whether it is NULL."""
-    unit = {table.key, table.unit_column, *(reference.column for reference in table.unit_path[:1])}
-    if _named(column, unit):
-        # Rows without their key, or without their unit, are in no snapshot.
-        return None
-    naming = column.unique or _named(column, {reference.column for reference in table.references})
-    if not naming:
-        keys = _listed(column)
-        if 0 < len(keys) <= (_KEYS_STORED_MAX if stored_as_key(column) else _KEYS_COMPARED_MAX):
-            other = None if column.keys is None else column.keys.other
-            return Histogram(
-                HistogramOf.KEYS,
-                column=column.name,
-                type=column.type,
-                keys=keys,
-                other=other is not None and other.value is not None and other.value not in keys,
-                null=column.nullable or (other is not None and other.value is None),
-            )
-        grid = None if keys else _grid(column)
-        if grid is not None:
-            return Histogram(HistogramOf.VALUES, column=column.name, type=column.type, grid=grid, null=column.nullable)
-    return Histogram(HistogramOf.NULLS, column=column.name, type=column.type, null=True) if column.nullable else None
-
-
-def _named(column: Column, names: Iterable[str | None]) -> bool:
-    return column.name.lower() in {name.lower() for name in names if name is not None}
-
-
-def _listed(column: Column) -> tuple[KeyValue, ...]:
-    if column.keys is not None:
-        return tuple(value for value in column.keys.values if value is not None)
-    return (False, True) if column.type is ColumnType.BOOLEAN else ()
-
-
-def stored_as_key(column: Column) -> bool:
-    """Whether a snapshot stores the column as one of its declared keys, in their order (engines/declaration.py)."""
-    keys = column.keys
-    return column.type is ColumnType.TEXT and keys is not None and keys.other is None and column.keys_from is None
-
-
 def _groups(of_column: Histogram, table: Table) -> Histogram | None:
     """How many different keys, or months, a unit has in the column; None where a set of them would be too large."""
     if of_column.of is HistogramOf.KEYS:
@@ -255,43 +194,13 @@ def _least(first: int, most: int) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def _grid(column: Column) -> Grid | None:
-    bounds = column.bounds
-    match column.type:
-        case ColumnType.INTEGER | ColumnType.NUMBER:
-            if bounds is None:
-                first, octaves = _OCTAVES[column.type]
-                return Grid(GridScale.LOGARITHMIC, Fraction(first), Fraction(1, 2), 2 * octaves)
-            width = bounds.upper - bounds.lower
-            if column.type is ColumnType.INTEGER:
-                step = max(1, -(-math.floor(width + 1) // _NUMBER_PLACES))
-                lower = Fraction(math.floor(bounds.lower))
-                return Grid(GridScale.LINEAR, lower, Fraction(step), math.floor(width) // step + 1)
-            if width == 0:
-                return None
-            return Grid(GridScale.LINEAR, bounds.lower, width / _NUMBER_PLACES, _NUMBER_PLACES)
-        case ColumnType.DATE | ColumnType.TIMESTAMP:
-            if bounds is None:
-                return Grid(GridScale.MONTHS, Fraction(12 * _YEARS[0]), Fraction(12), _YEARS[1])
-            at = date_at if column.type is ColumnType.DATE else timestamp_at
-            low, high = at(bounds.lower), at(bounds.upper)
-            first, last = 12 * low.year + low.month - 1, 12 * high.year + high.month - 1
-            step = -(-(last - first + 1) // _MONTHS_MAX)
-            return Grid(GridScale.MONTHS, Fraction(first), Fraction(step), (last - first) // step + 1)
-        case ColumnType.TEXT | ColumnType.BOOLEAN:
-            return None
-        case _:
-            assert_never(column.type)
-
-
 # The statement
 
 
-class _Lowering:
+class _Lowering(RowPlaces):
     def __init__(self, profiled: ProfiledTable) -> None:
-        self.table = profiled.table
+        super().__init__(profiled.table)
         self.histograms = profiled.histograms
-        self.parameters = ParameterList()
 
     def tree(self) -> Relation:
         names = tuple(f"h{place}" for place in range(len(self.histograms)))
@@ -307,10 +216,10 @@ class _Lowering:
     def _rows_as_units(self) -> Relation:
         """Each row is a unit, whose places are those of the row."""
         outputs = [
-            Output(Whole(0) if one.of is HistogramOf.UNITS else self._whole_place(one), f"h{place}")
+            Output(Whole(0) if one.of is HistogramOf.UNITS else self.whole_place(one), f"h{place}")
             for place, one in enumerate(self.histograms)
         ]
-        return TableRows(tuple(outputs), self._source(), None)
+        return TableRows(tuple(outputs), self.source(), None)
 
     def _units(self) -> Relation:
         """One row for each unit, with its place in every histogram."""
@@ -327,57 +236,21 @@ class _Lowering:
                     partial.append(Output(Count(), f"n{place}"))
                     whole.append(Output(_bin_of(Named(f"n{place}"), one.least), name))
                 case HistogramOf.VALUES | HistogramOf.KEYS | HistogramOf.NULLS:
-                    columns.append(Output(self._whole_place(one), f"b{place}"))
+                    columns.append(Output(self.whole_place(one), f"b{place}"))
                     places.append(Named(f"b{place}"))
                     partial.append(Output(LeastPlace(Named("o"), Named(f"b{place}")), name))
                 case HistogramOf.GROUPS | HistogramOf.MONTHS:
                     valued = self.histograms[place - 1]
-                    columns.append(Output(self._place(valued), f"g{place}"))
+                    columns.append(Output(self.place(valued), f"g{place}"))
                     count = valued.bins - valued.null
                     partial.append(Output(Distinct(Named(f"g{place}"), count), f"n{place}"))
                     whole.append(Output(_bin_of(Named(f"n{place}"), one.least), name))
                 case _:
                     assert_never(one.of)
-        rows: Relation = TableRows(tuple(columns), self._source(), None)
+        rows: Relation = TableRows(tuple(columns), self.source(), None)
         rows = Extended(rows, "o", (Output(KeyedOrder(tuple(places)), "o"),))
         units = Grouped(rows, "r", ("u",), ("u",), tuple(partial))
         return Extended(units, "p", tuple(whole))
-
-    def _source(self) -> tuple[TableSource, ...]:
-        return (TableSource(self.table.name, "t", None),)
-
-    def _whole_place(self, histogram: Histogram) -> Scalar:
-        """The bin of a row's value, that of NULL for NULL. Never NULL, and never beyond the bins."""
-        return Coalesce((self._place(histogram), Whole(histogram.bins - 1 if histogram.null else 0)))
-
-    def _place(self, histogram: Histogram) -> Scalar:
-        """The place of a row's value; NULL where it has none, or where all others count as NULL."""
-        assert histogram.column is not None
-        column = self.table.column(histogram.column)
-        assert column is not None
-        value = StoredColumn("t", column.name)
-        if histogram.of is HistogramOf.NULLS:
-            return Case(((IsNull(value, negated=True, closed=False), Whole(0)),))
-        if histogram.of is HistogramOf.KEYS:
-            return self._key_place(value, column, histogram)
-        assert histogram.grid is not None
-        return _grid_place(value, column.type, histogram.grid)
-
-    def _key_place(self, value: Scalar, column: Column, histogram: Histogram) -> Scalar:
-        if stored_as_key(column):
-            return KeyPlace(value)
-        kind = EngineType(column.type.value)
-        pairs: list[tuple[Scalar, Scalar]] = [(IsNull(value, closed=False), Null(EngineType.INTEGER))]
-        for place, key in enumerate(histogram.keys):
-            literal = Parameter(self.parameters.add(key), kind)
-            pairs.append((Comparison("=", value, literal, closed=False), Whole(place)))
-        other = None if column.keys is None else column.keys.other
-        otherwise: Scalar | None = None
-        if histogram.other:
-            otherwise = Whole(len(histogram.keys))
-        elif other is not None and other.value is not None:
-            otherwise = Whole(histogram.keys.index(other.value))
-        return Case(tuple(pairs), otherwise)
 
 
 def _bin_of(number: Scalar, least: tuple[int, ...]) -> Scalar:
@@ -386,32 +259,3 @@ def _bin_of(number: Scalar, least: tuple[int, ...]) -> Scalar:
         (Comparison("<", number, Whole(beyond), closed=False), Whole(place)) for place, beyond in enumerate(least[1:])
     )
     return Case(pairs, Whole(len(least) - 1)) if pairs else Whole(0)
-
-
-def _grid_place(value: Scalar, kind: ColumnType, grid: Grid) -> Scalar:
-    """The place on a grid, clipped to its ends; NULL for NULL. Rounding at an edge decides between two neighbours."""
-    if grid.scale is GridScale.LINEAR:
-        return Steps(value, grid.first + grid.width / 2, grid.width, 0, grid.count - 1)
-    if grid.scale is GridScale.MONTHS:
-        years = Arithmetic("*", DatePart("year", value), Whole(12), EngineType.INTEGER)
-        months = Arithmetic("+", years, DatePart("month", value), EngineType.INTEGER)
-        from_first = Arithmetic("-", months, Whole(int(grid.first) + 1), EngineType.INTEGER)
-        clipped = Clip(from_first, Whole(0), Whole(grid.count * int(grid.width) - 1))
-        return Arithmetic("//", clipped, Whole(int(grid.width)), EngineType.INTEGER)
-    number = Cast(value, EngineType.NUMBER)
-    zero = Cast(Whole(0), EngineType.NUMBER)
-
-    def size(of: Scalar) -> Scalar:
-        logarithm = Guarded("log2", of, guarded=True)
-        return Steps(logarithm, grid.first + grid.width / 2, grid.width, 0, grid.count - 1)
-
-    above = Arithmetic("+", Whole(grid.count + 1), size(number), EngineType.INTEGER)
-    below = Arithmetic("-", Whole(grid.count - 1), size(Negate(number)), EngineType.INTEGER)
-    return Case(
-        (
-            (IsNull(value, closed=False), Null(EngineType.INTEGER)),
-            (Comparison(">", number, zero, closed=False), above),
-            (Comparison("<", number, zero, closed=False), below),
-        ),
-        Whole(grid.count),
-    )

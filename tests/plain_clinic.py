@@ -32,7 +32,7 @@ from privacy.unit import PrivacyUnit
 from server import answer_rows
 from server.journey.stages import stage_values
 from server.public_rows import SnapshotRows
-from server.public_tables import PublicTables, public_shapes
+from server.public_tables import NothingDrawn, PublicTables, public_shapes
 from sql_rewrite.bound import bound
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
@@ -213,4 +213,6 @@ def open_plain(folder: Path, dataset: Dataset, write: Callable[[Path], None]) ->
         private = stack.enter_context(closing(PrivateEngine(workers=1, threads=1, memory_limit_mb=512)))
         shell = stack.enter_context(closing(ShellEngine(workers=1)))
         dataset = replace(dataset, public=SnapshotRows(snapshot.path))
-        yield Clinic(dataset, snapshot.path, PublicTables(lambda _: snapshot.path), private, shell, plain)
+        yield Clinic(
+            dataset, snapshot.path, PublicTables(lambda _: snapshot.path, NothingDrawn().rows_of), private, shell, plain
+        )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 
 from accountant.account import Account
@@ -59,9 +60,12 @@ class Admission:
         free: FreeAnswers,
         pace: Pace,
         sizes: Sizes,
+        beside: Callable[[Dataset, str], Dataset],
     ) -> None:
+        """`beside` puts the synthetic tables that a principal may read beside those of a dataset."""
         self._ledger = ledger
         self._served = served
+        self._beside = beside
         self._preparing = preparing
         self._stored = stored
         self._repeats = repeats
@@ -361,6 +365,7 @@ class Admission:
                     )
                 ]
             )
+        dataset = self._beside(dataset, question.principal)
         if question.account is None:
             return dataset, tuple(paths[0])
         own = next((path for path in paths if path[0].id == question.account), None)

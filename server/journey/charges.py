@@ -52,6 +52,7 @@ def text_key(question: Question, dataset: Dataset, power: NormPower) -> Hashable
         dataset.name,
         dataset.policy_version,
         dataset.data_version,
+        dataset.drawn,
         bounds,
         question.nonempty,
         question.started,

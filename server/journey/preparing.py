@@ -39,6 +39,7 @@ from sql_rewrite.bound import BoundedCore
 from sql_rewrite.cost import check_work
 from sql_rewrite.cut_groups import bounds_partly_asked
 from sql_rewrite.dialects.dialect import Dialect
+from sql_rewrite.drawn import check_drawn
 from sql_rewrite.foreign import foreign_text, place_of_value
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
@@ -104,6 +105,7 @@ class Preparing:
             started=question.started,
             choose=choose,
         )
+        check_drawn(plan)
         plan = by_mechanism(plan, question.mechanism)
         # Before anything is written out, which may be long.
         plan, cores, values, work = bound_within_time(plan, power, self._dialect)

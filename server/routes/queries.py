@@ -24,7 +24,7 @@ from server.body import canonical_hash
 from server.errors import Problem, problem_of_execution, problem_of_ledger
 from server.formats import JSON, RESULT_HEADERS, Format, answer_table
 from server.once import idempotency_key
-from server.published import MODEL, MONITOR, PROFILE
+from server.published import MODEL, MONITOR, PROFILE, SYNTHETIC
 from server.question import Question
 from server.roles import ASKING, READING
 from server.routes.common import (
@@ -378,6 +378,13 @@ async def get_query(
                 what="a model is sent as JSON only",
                 why="It is no table: it has weights, and how rows are encoded.",
                 instead=("Read the model: GET /v1/models/{model_id}",),
+            )
+        if SYNTHETIC in record.description and sent_as is not JSON:
+            raise Problem(
+                "not_acceptable",
+                what="what a synthetic table charged is sent as JSON only",
+                why="It names the synthetic table, which queries read by its own name.",
+                instead=("Read its report: GET /v1/synthetic/{synthetic_id}",),
             )
         if PROFILE in record.description and sent_as is not JSON:
             raise Problem(

@@ -27,6 +27,7 @@ from server.services import Services
 from server.store.collectors import StoredCollector
 from server.store.models import ModelRow
 from server.store.monitors import MonitorRow
+from server.store.synthetic import SyntheticRow
 
 __all__ = [
     "SIGHTS",
@@ -42,6 +43,7 @@ __all__ = [
     "visible_monitor",
     "visible_query",
     "visible_release",
+    "visible_synthetic",
 ]
 
 
@@ -131,6 +133,28 @@ async def visible_monitor(request: Request, monitor_id: str) -> MonitorRow:
     return row
 
 
+async def visible_synthetic(request: Request, synthetic_id: str) -> SyntheticRow:
+    """The synthetic table, if the caller may read it: its own, one that its dataset shares, or as an overseer.
+
+    Errors: Problem not_found for both reasons.
+    """
+    services, caller = services_of(request), caller_of(request)
+
+    def find() -> SyntheticRow | None:
+        row = services.registry.synthetic(identifier(synthetic_id, "synthetic table"))
+        if row is None or caller.oversees or row.principal == caller.name:
+            return row
+        dataset = services.catalogue.get(row.dataset)
+        if dataset is None or not account_visible(services, caller, row.dataset):
+            return None
+        return row if services.synthetic.readable(row, dataset, caller.name) else None
+
+    found = await in_thread(find)
+    if found is None:
+        raise not_found("synthetic table")
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class SeenRelease:
     """A stored release that the caller may read."""
@@ -176,6 +200,7 @@ SIGHTS: Mapping[str, Callable[..., object]] = MappingProxyType(
         "model_id": visible_model,
         "monitor_id": visible_monitor,
         "release_id": visible_release,
+        "synthetic_id": visible_synthetic,
     }
 )
 """By a path's parameter, the dependency that finds what it names."""

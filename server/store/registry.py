@@ -11,6 +11,7 @@ from server.store.collectors import Collections
 from server.store.models import ModelRows
 from server.store.monitors import MonitorRows
 from server.store.people import People
+from server.store.synthetic import SyntheticRows
 from server.store.tables import registry_events
 from server.store.transactions import iso
 from server.store.versions import Versions
@@ -18,7 +19,7 @@ from server.store.versions import Versions
 __all__ = ["Registry"]
 
 
-class Registry(People, Versions, Collections, MonitorRows, ModelRows):
+class Registry(People, Versions, Collections, MonitorRows, ModelRows, SyntheticRows):
     """The registry on SQLite or PostgreSQL. Thread-safe; every method is one transaction.
 
     The schema must have been migrated.

@@ -32,6 +32,7 @@ __all__ = [
     "principals",
     "registry_events",
     "replies",
+    "synthetic_tables",
 ]
 
 metadata = MetaData(naming_convention=NAMING_CONVENTION)
@@ -134,6 +135,27 @@ models = Table(
     Index("ix_models_principal", "principal", "created", "id"),
 )
 """Models that were asked for: their states, charges and answers are those of their entries in the ledger."""
+
+synthetic_tables = Table(
+    "synthetic_tables",
+    metadata,
+    Column("id", String(80), primary_key=True),
+    Column("principal", String(64), nullable=False),
+    Column("dataset", String(64), nullable=False),
+    Column("account", String(80), nullable=False),
+    Column("created", String(32), nullable=False),
+    Column("name", String(64), nullable=False),
+    Column("slot", String(200)),
+    Column("data_version", String(200), nullable=False),
+    Column("terms", Text, nullable=False),
+    Column("report", Text),
+    Column("content", LargeBinary),
+    Column("archived", String(32)),
+    UniqueConstraint("slot", name="uq_synthetic_tables_slot"),
+    Index("ix_synthetic_tables_principal", "principal", "created", "id"),
+    Index("ix_synthetic_tables_dataset", "dataset", "created", "id"),
+)
+"""Synthetic tables. `slot` is dataset, owner and name while the table holds its name; `content` are its rows."""
 
 registry_events = Table(
     "registry_events",

@@ -42,6 +42,8 @@ __all__ = [
     "StandingWord",
     "State",
     "StateWord",
+    "SyntheticState",
+    "SyntheticWord",
 ]
 
 
@@ -82,6 +84,15 @@ class EvaluationOutcome(StrEnum):
     FAILED = "failed"
 
 
+class SyntheticState(StrEnum):
+    """What became of a synthetic table."""
+
+    RUNNING = "running"
+    READY = "ready"
+    FAILED = "failed"
+    ARCHIVED = "archived"
+
+
 class _OneOf:
     """Reads a word as the member that it is the value of; `none` is a word for None."""
 
@@ -120,3 +131,4 @@ IntervalWord = Annotated[IntervalMethod, _OneOf(IntervalMethod)]
 DirectionWord = Annotated[Direction, _OneOf(Direction)]
 MonitorWord = Annotated[MonitorState, _OneOf(MonitorState)]
 EvaluationWord = Annotated[EvaluationOutcome, _OneOf(EvaluationOutcome)]
+SyntheticWord = Annotated[SyntheticState, _OneOf(SyntheticState)]

@@ -42,7 +42,7 @@ from sql_rewrite.lift_clock import started
 from tests.hostile import duck
 from tests.hostile.corpus import Entry, answered, large, refused
 from tests.hostile.good import GOOD
-from tests.server.fakes import FakeModels, FakeMonitors, FakeProfiles, FakeRegistrar
+from tests.server.fakes import FakeModels, FakeMonitors, FakeProfiles, FakeRegistrar, FakeSynthetic
 from tests.sql_rewrite.datasets import CLINIC
 from tests.thinned import thinned
 
@@ -186,6 +186,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         jobs=jobs,
         profiles=FakeProfiles(),
         monitors=FakeMonitors(),
+        synthetic=FakeSynthetic(),
         models=FakeModels(),
     )
     yield Served(services, ledger, engine, account.id, key)

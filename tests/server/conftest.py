@@ -29,6 +29,7 @@ from tests.server.fakes import (
     FakeMonitors,
     FakeProfiles,
     FakeRegistrar,
+    FakeSynthetic,
     clinic,
 )
 
@@ -157,6 +158,7 @@ def world(populated: Populated, clock: Clock[datetime.datetime], settings: Setti
         jobs=jobs,
         profiles=profiles,
         monitors=FakeMonitors(),
+        synthetic=FakeSynthetic(),
         models=FakeModels(),
         checks=(Check("ledger", ledger.check_writable),),
     )

@@ -39,7 +39,9 @@ from server.services import DatasetRefused, OtherName
 from server.store.errors import NotReplaced, NotThere
 from server.store.models import ModelRow
 from server.store.monitors import MonitorRow
+from server.store.synthetic import SyntheticRow
 from server.store.versions import EITHER, version_tag
+from server.synthetic.terms import MakeSynthetic, Planned
 
 SECRET_LITERAL = "Zebedee-7731"
 """A literal that tests put into queries and look for where it must not be."""
@@ -171,6 +173,34 @@ class FakeModels:
 
     def cancel(self, row: ModelRow) -> QueryStatus | None:
         return None
+
+
+class FakeSynthetic:
+    """A server without synthetic tables: none can be made, so none is found."""
+
+    def earlier(self, request: MakeSynthetic) -> SyntheticRow | None:
+        return None
+
+    def plan(self, request: MakeSynthetic) -> Planned:
+        raise Problem("unavailable", what="this fake plans no synthetic tables")
+
+    def estimate(self, request: MakeSynthetic) -> dict[str, Any]:
+        raise Problem("unavailable", what="this fake estimates no synthetic tables")
+
+    def make(self, planned: Planned) -> SyntheticRow:
+        raise Problem("unavailable", what="this fake makes no synthetic tables")
+
+    def status(self, row: SyntheticRow) -> str:
+        return "failed"
+
+    def readable(self, row: SyntheticRow, dataset: Dataset, principal: str) -> bool:
+        return False
+
+    def beside(self, dataset: Dataset, principal: str) -> Dataset:
+        return dataset
+
+    def archive(self, row: SyntheticRow, *, actor: str) -> SyntheticRow:
+        return row
 
 
 class FakeProfiles:

@@ -19,7 +19,7 @@ from server.problem_kinds import PROBLEMS
 from server.services import Check, Services
 from server.settings import Settings, load_settings
 from tests.server.conftest import World
-from tests.server.fakes import SECRET_LITERAL, Api, FakeModels, FakeMonitors, FakeProfiles, query
+from tests.server.fakes import SECRET_LITERAL, Api, FakeModels, FakeMonitors, FakeProfiles, FakeSynthetic, query
 
 
 @pytest.fixture
@@ -210,6 +210,7 @@ def test_services_are_built_and_closed_with_the_server(world: World, monkeypatch
             jobs=jobs,
             profiles=FakeProfiles(),
             monitors=FakeMonitors(),
+            synthetic=FakeSynthetic(),
             models=FakeModels(),
             closing=(stopped.close("engines"), lambda: stopped.order.append(str(jobs.stopping))),
         )

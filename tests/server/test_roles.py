@@ -70,6 +70,11 @@ GET    /v1/monitors                              admin analyst auditor owner
 POST   /v1/monitors                              admin analyst owner
 GET    /v1/monitors/{monitor_id}                 admin analyst auditor owner
 POST   /v1/monitors/{monitor_id}/evaluations     admin analyst owner
+GET    /v1/synthetic                             admin analyst auditor owner
+POST   /v1/synthetic                             admin analyst owner
+POST   /v1/synthetic:estimate                    admin analyst owner
+GET    /v1/synthetic/{synthetic_id}              admin analyst auditor owner
+DELETE /v1/synthetic/{synthetic_id}              admin analyst owner
 GET    /v1/principals                            admin
 POST   /v1/principals                            admin
 GET    /v1/principals/{name}                     admin

@@ -26,6 +26,7 @@ from server.routes import queries
 from server.routes.sight import SIGHTS, unseen_routes, visible_dataset
 from server.store.models import ModelRow
 from server.store.monitors import MonitorRow
+from server.store.synthetic import SyntheticRow
 from tests.journey.clinic import clinic_in, open_account
 from tests.server.conftest import World
 from tests.server.fakes import Api, query
@@ -45,6 +46,7 @@ ABSENT = {
     "collector_id": "c_00000000000000000000",
     "model_id": "t_00000000000000000000",
     "monitor_id": "m_00000000000000000000",
+    "synthetic_id": "s_000000000000000000000000",
     "key_id": "000000000000",
     "name": "nobody",
     "code": "absent",
@@ -65,12 +67,19 @@ def fitted(dataset: str) -> dict[str, object]:
     return {"dataset": dataset, "sql": "SELECT age, smoker AS label FROM people", "spend": {"own_epsilon": "1"}}
 
 
+def drawn(dataset: str) -> dict[str, object]:
+    """A synthetic table to make."""
+    return {"dataset": dataset, "table": "patients", "name": "drawn", "epsilon": "1"}
+
+
 NAMING = {
     "POST /v1/queries": [{"json": query(ASKED, dataset=name)} for name in ("clinic", "absent")],
     "POST /v1/estimates": [{"json": query(ASKED, dataset=name)} for name in ("clinic", "absent")],
     "POST /v1/monitors": [{"json": watched(name)} for name in ("clinic", "absent")],
     "POST /v1/models": [{"json": fitted(name)} for name in ("clinic", "absent")],
     "POST /v1/models:estimate": [{"json": fitted(name)} for name in ("clinic", "absent")],
+    "POST /v1/synthetic": [{"json": drawn(name)} for name in ("clinic", "absent")],
+    "POST /v1/synthetic:estimate": [{"json": drawn(name)} for name in ("clinic", "absent")],
     "GET /v1/budgets": [{"params": {"dataset": name}} for name in ("clinic", "absent")],
 }
 """Routes that name a dataset beside their path: a request for what is there, and one for what is not."""
@@ -152,6 +161,22 @@ def model(world: World) -> str:
     return world.registry.add_model(row).id
 
 
+def synthetic(world: World) -> str:
+    """A synthetic table of the analyst, as it is stored."""
+    row = SyntheticRow(
+        id="s_1",
+        principal="analyst",
+        dataset="clinic",
+        account=world.account.id,
+        created="",
+        name="drawn",
+        slot=None,
+        data_version="d_1",
+        terms='{"table": "patients", "epsilon": "1", "rows_per_unit": 1, "left_out": []}',
+    )
+    return world.registry.add_synthetic(row).id
+
+
 def probes(world: World) -> Iterator[tuple[str, Probe]]:
     """Every route of the surface that names something, with the analyst's own things in its path."""
     answer = world.api.post("/v1/queries", json=query()).json()
@@ -164,6 +189,7 @@ def probes(world: World) -> Iterator[tuple[str, Probe]]:
         "collector_id": collector(world),
         "model_id": model(world),
         "monitor_id": monitor(world),
+        "synthetic_id": synthetic(world),
         "key_id": world.api.keys["analyst"].split("_")[1],
         "name": "analyst",
         "code": "not_found",

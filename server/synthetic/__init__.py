@@ -1,0 +1,1 @@
+"""Synthetic tables: what may be asked, the charge, the rows, and how questions find them."""
