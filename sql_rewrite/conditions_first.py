@@ -19,7 +19,8 @@ computed of more rows than before fails for none of them.
 A public table that was joined by a public column is joined by a column of people where WHERE says that both are equal:
 then few public rows leave out people before their rows are counted. The condition stays, so in each row that is kept
 either equality implies the other (whole numbers alone: equality of them is transitive), and inner joins may change
-places.
+places. An equality of columns of two tables becomes a part of the join of the later one, where all joins are inner
+ones: of their rows the same pairs fulfil both.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from dataclasses import replace
 from privacy.policy import ColumnType
 from sql_rewrite.expressions import Call, ColumnRef, Expression, columns_of
 from sql_rewrite.functions import build
+from sql_rewrite.join_tree import branches_of
 from sql_rewrite.plan import Core, Source, UnitBranch
 from sql_rewrite.reachable import conjuncts
 from sql_rewrite.stage_values import is_released
@@ -62,8 +64,11 @@ def _arranged(sources: tuple[Source, ...], where: Expression | None) -> tuple[tu
             moved.setdefault(relation, []).append(part)
     if moved:
         sources = tuple([_with(source, moved.get(source.relation, [])) for source in sources])
-        where = _all(left)
-    return _by_people(sources, left), where
+    equal = False
+    if any(_equal_columns(part) is not None for part in left):
+        sources = _by_people(sources, left)
+        sources, equal = _in_joins(sources, left)
+    return sources, _all(left) if moved or equal else where
 
 
 def _with(source: Source, parts: Sequence[Expression]) -> Source:
@@ -111,8 +116,6 @@ def _branch(branch: UnitBranch) -> UnitBranch:
 def _by_people(sources: tuple[Source, ...], where: Sequence[Expression]) -> tuple[Source, ...]:
     """Sources of which public ones that leave out rows are joined by an equal column of people, where there is one."""
     equal = [pair for part in where if (pair := _equal_columns(part)) is not None]
-    if not equal:
-        return sources
     known = {source.relation: source for source in sources}
     fewer = _with_conditions(sources)
     before: set[str] = set()
@@ -133,6 +136,41 @@ def _by_people(sources: tuple[Source, ...], where: Sequence[Expression]) -> tupl
         before.add(source.relation)
         result.append(source)
     return tuple(result) if any(one is not other for one, other in zip(result, sources, strict=True)) else sources
+
+
+def _in_joins(sources: tuple[Source, ...], where: list[Expression]) -> tuple[tuple[Source, ...], bool]:
+    """Sources in the order of their joins, with what `where` has of equal columns in the join of the later table.
+
+    A row that fails the condition then meets no row. What has moved is taken out of `where`: whether anything has.
+    """
+    if not all(source.stored for source in sources) or not all(map(_by_reference, sources[1:])):
+        return sources, False
+    branches = branches_of(sources)
+    heads = {branch.source.relation for branch in branches}
+    ordered = [sources[0], *(source for branch in branches for source in branch.sources)]
+    places = {source.relation: place for place, source in enumerate(ordered)}
+    found = False
+    for part in list(where):
+        pair = _equal_columns(part)
+        if pair is None or any(ref.relation not in places for ref in pair):
+            continue
+        early, late = sorted(pair, key=lambda ref: places[ref.relation])
+        place = places[late.relation]
+        source = ordered[place]
+        if early.relation == late.relation or late.relation not in heads or source.join is None:
+            continue
+        ordered[place] = replace(source, join=replace(source.join, also=(*source.join.also, (early, late))))
+        where.remove(part)
+        found = True
+    return (tuple(ordered), True) if found else (sources, False)
+
+
+def _by_reference(source: Source) -> bool:
+    """Whether a row meets one row at most of a source, by a pair of columns, and is left out where it meets none."""
+    join = source.join
+    if join is None or join.outer or join.on_unit or join.also:
+        return False
+    return join.most == 1 and join.tried == 1
 
 
 def _equal_columns(part: Expression) -> tuple[ColumnRef, ColumnRef] | None:
@@ -161,9 +199,8 @@ def _by_public(source: Source, known: dict[str, Source]) -> bool:
     join = source.join
     assert join is not None
     child = known.get(join.child.relation)
-    plain = not join.outer and not join.on_unit and not join.also and join.most == 1
     public = source.stored and not source.table.protected
-    return plain and public and child is not None and child.stored and not child.table.protected
+    return _by_reference(source) and public and child is not None and child.stored and not child.table.protected
 
 
 def _of_people(source: Source) -> bool:

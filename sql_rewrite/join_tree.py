@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 from sql_rewrite.plan import Source
 
-__all__ = ["Branch", "asked", "branches_of", "turned"]
+__all__ = ["Branch", "asked", "branches_of", "of_unit", "turned", "unit_source"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,8 @@ class Branch:
 def branches_of(sources: Sequence[Source]) -> tuple[Branch, ...]:
     """What is joined to the first source, one after another."""
     root, *others = sources
+    if len(others) < 2:
+        return tuple([Branch(source) for source in others])
     below: dict[str, list[Source]] = {source.relation: [] for source in sources}
     known = {source.relation: source for source in sources}
     top: list[Source] = []
@@ -109,6 +111,30 @@ def turned(before: Sequence[Source], branch: Branch) -> bool:
     pairs = any(source.join is not None and (source.join.on_unit or source.join.most > 1) for source in before)
     constant = any(source.constants is not None for source in before)
     return not pairs and not constant and any(source.only is not None for source in before)
+
+
+def of_unit(source: Source) -> bool:
+    """Whether each row meets the row of its unit in a source, and that alone, or is left out.
+
+    The source has one row at most for a unit (`one_row`, as the snapshot verified). It is joined on the unit, or by two
+    columns that both hold the unit's key: a snapshot stores a row with the unit whose key such a column equals, and
+    without a unit it stores none (engines/handlers/units.py).
+    """
+    join = source.join
+    if join is None or join.outer or join.also or join.most > 1 or join.tried > 1:
+        return False
+    return source.stored and source.table.one_row and (join.on_unit or (join.child.is_unit and join.parent.is_unit))
+
+
+def unit_source(sources: Sequence[Source], *, draw: bool) -> Source:
+    """The source of which the number of a row's unit is read, and its draw.
+
+    That is the first one, or where draws are read a table with one row of each unit: all sources are joined along the
+    way to the unit, or on it, so a row has one unit in all of them. Two columns less of the largest table are read.
+    """
+    inner = all(source.join is not None and not source.join.outer for source in sources[1:])
+    held = [source for source in sources[1:] if of_unit(source)] if draw and inner else []
+    return held[0] if held else sources[0]
 
 
 def asked(sources: Sequence[Source]) -> int:

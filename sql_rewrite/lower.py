@@ -38,6 +38,8 @@ from sql_rewrite.contribution import Contribution, NormedContribution
 from sql_rewrite.dialects.dialect import Dialect
 from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.expressions import ColumnRef, Expression, needs_wide
+from sql_rewrite.join_tree import unit_source
+from sql_rewrite.late_units import late_units
 from sql_rewrite.layer_values import Count, Half, KeyText, ListedPlaces, PlaceCounts, Sum
 from sql_rewrite.lower_distinct import merged, told_apart, values_summed
 from sql_rewrite.lower_expression import ParameterList
@@ -47,7 +49,7 @@ from sql_rewrite.lower_ranks import blocks_answered, places_counted, places_summ
 from sql_rewrite.lower_steps import in_two_layers, steps_of
 from sql_rewrite.lower_unit_groups import DRAW, UNIT, lowered_sources, read_columns
 from sql_rewrite.lower_units import UnitSums
-from sql_rewrite.plan import KEY_CHARACTERS_MAX
+from sql_rewrite.plan import KEY_CHARACTERS_MAX, Source
 from sql_rewrite.relations import (
     ChosenGroups,
     Extended,
@@ -59,6 +61,7 @@ from sql_rewrite.relations import (
     Relation,
     Salted,
     TableRows,
+    UnitFactors,
 )
 from sql_rewrite.scalars import (
     Case,
@@ -289,7 +292,7 @@ class _Lowering:
     def _placed(self, *, with_unit: bool, with_draw: bool, as_text: bool = False) -> list[Output]:
         """The unit of a row, its draw, and its keys; with `as_text` these never as places in a list."""
         columns = []
-        root = self.core.sources[0].relation
+        root = unit_source(self.core.sources, draw=with_draw).relation
         if with_unit:
             columns.append(Output(Column(root, UNIT), "u"))
         if with_draw:
@@ -301,10 +304,15 @@ class _Lowering:
     def _sources(self, *, draw: bool) -> tuple[LoweredSource, ...]:
         if all(source.stored and source.only is None for source in self.core.sources):
             return lowered_sources(self.core.sources, (), self.parameters, draw=draw)
+        read = read_columns(self.core.sources, *self._parts())
+        return lowered_sources(self.core.sources, read, self.parameters, draw=draw)
+
+    def _parts(self) -> list[Expression | None]:
+        """What is computed of the joined rows."""
         parts = [self.core.where, *(key for _, key in self.core.keys)]
         for item in self.bounded.statistics:
             parts += [*item.arguments, item.filter, item.present, item.distinct]
-        return lowered_sources(self.core.sources, read_columns(self.core.sources, *parts), self.parameters, draw=draw)
+        return parts
 
     def _where(self) -> Scalar | None:
         return None if self.core.where is None else lower_expression(self.core.where, self.parameters)
@@ -388,7 +396,8 @@ class _Lowering:
 
     def _units_summed(self, contribution: Contribution) -> Relation:
         """Partial sums per unit and group, held to what its rows are worth, then summed per group."""
-        rows = self._base(with_unit=True)
+        late = late_units(self.core, read_columns((), *self._parts()))
+        rows = self._without(late)._base(with_unit=True)
         by_cell = self.bounded.chosen_by_cell
         if contribution.choose_groups and not by_cell:
             rows = ChosenGroups(rows, self.keys, contribution.groups)
@@ -398,6 +407,8 @@ class _Lowering:
         unit_sums = UnitSums(self.bounded, contribution)
         by = ("u", "d", *names) if by_cell else ("u", *names)
         layer: Relation = Grouped(rows, "r", by, by, unit_sums.partial())
+        for source in late:
+            layer = UnitFactors(layer, self._units_of(source), ())
         if by_cell:
             texts = tuple([name for name, key in self.core.keys if key.type is ColumnType.TEXT])
             layer = ChosenGroups(layer, self.keys, contribution.groups, texts)
@@ -406,6 +417,19 @@ class _Lowering:
             if outputs:
                 layer = Extended(layer, f"p{place}", outputs)
         return Grouped(layer, "p", self.keys, names, unit_sums.sums())
+
+    def _without(self, late: tuple[Source, ...]) -> _Lowering:
+        """The lowering of the rows without these sources."""
+        if not late:
+            return self
+        sources = tuple([source for source in self.core.sources if source not in late])
+        return _Lowering(replace(self.bounded, core=replace(self.core, sources=sources)), self.parameters)
+
+    def _units_of(self, source: Source) -> Relation:
+        """The units that have a row of a source."""
+        units = (Output(Column(source.relation, UNIT), "u"),)
+        alone = (replace(source, join=None),)
+        return TableRows(units, lowered_sources(alone, (), self.parameters, draw=False), None)
 
     @property
     def hidden(self) -> tuple[HiddenKey, ...]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from privacy.policy import ColumnType
 from sql_rewrite.evaluate import map_domain
 from sql_rewrite.expressions import ColumnRef, Expression, Literal, Value, columns_of, needs_wide
-from sql_rewrite.join_tree import Branch, branches_of, turned
+from sql_rewrite.join_tree import Branch, branches_of, turned, unit_source
 from sql_rewrite.layer_values import EndOf, OneZero
 from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_expression import lower as lower_expression
@@ -58,16 +58,17 @@ def read_columns(sources: tuple[Source, ...], *expressions: Expression | None) -
 def lowered_sources(
     sources: tuple[Source, ...], read: Collection[tuple[str, str]], parameters: ParameterList, *, draw: bool
 ) -> tuple[LoweredSource, ...]:
-    """The sources of a layer of rows, joined in the order of join_tree.py. With `draw` the first has units' draws."""
+    """The sources of a layer of rows, joined in the order of join_tree.py. With `draw` one has units' draws."""
     before = [sources[0]]
-    result: list[LoweredSource] = [_lowered_source(sources[0], None, read, parameters, draw=draw)]
+    drawn = unit_source(sources, draw=draw).relation if draw else None
+    result: list[LoweredSource] = [_lowered_source(sources[0], None, read, parameters, drawn)]
     for branch in branches_of(sources):
         join = None if branch.source.join is None else _join_on(branch.source.join)
         if turned(before, branch):
             hashed = replace(result[0], join=join) if len(result) == 1 else JoinedSources(tuple(result), join)
-            result = [_lowered_branch(branch, None, read, parameters), hashed]
+            result = [_lowered_branch(branch, None, read, parameters, drawn), hashed]
         else:
-            result.append(_lowered_branch(branch, join, read, parameters))
+            result.append(_lowered_branch(branch, join, read, parameters, drawn))
         before += branch.sources
     return tuple(result)
 
@@ -81,21 +82,23 @@ def _join_on(join: Join) -> JoinOn:
 
 
 def _lowered_branch(
-    branch: Branch, join: JoinOn | None, read: Collection[tuple[str, str]], parameters: ParameterList
+    branch: Branch, join: JoinOn | None, read: Collection[tuple[str, str]], parameters: ParameterList, drawn: str | None
 ) -> LoweredSource:
     """A source with those that are joined to it first."""
     if not branch.first:
-        return _lowered_source(branch.source, join, read, parameters, draw=False)
-    joined: list[LoweredSource] = [_lowered_source(branch.source, None, read, parameters, draw=False)]
+        return _lowered_source(branch.source, join, read, parameters, drawn)
+    joined: list[LoweredSource] = [_lowered_source(branch.source, None, read, parameters, drawn)]
     for one in branch.first:
         assert one.source.join is not None
-        joined.append(_lowered_branch(one, _join_on(one.source.join), read, parameters))
+        joined.append(_lowered_branch(one, _join_on(one.source.join), read, parameters, drawn))
     return JoinedSources(tuple(joined), join)
 
 
 def _lowered_source(
-    source: Source, join: JoinOn | None, read: Collection[tuple[str, str]], parameters: ParameterList, *, draw: bool
+    source: Source, join: JoinOn | None, read: Collection[tuple[str, str]], parameters: ParameterList, drawn: str | None
 ) -> TableSource | RowsSource:
+    """A source; with its units' draws where it is the one that is `drawn`."""
+    draw = source.relation == drawn
     kept = source.constants is not None and source.constants.stored  # all rows of a public table
     if (source.stored or kept) and source.only is None:
         return TableSource(source.table.name, source.relation, join)
@@ -149,7 +152,7 @@ def _union(union: UnitUnion, names: Collection[str], parameters: ParameterList, 
     shown = [(place, ref) for place, (name, ref) in enumerate(union.columns) if name in names]
     parts = []
     for branch in union.branches:
-        root = branch.sources[0].relation
+        root = unit_source(branch.sources, draw=draw).relation
         outputs = [Output(Column(root, name), name) for name in ((UNIT, DRAW) if draw else (UNIT,))]
         for place, ref in shown:
             value = lower_expression(branch.columns[place], parameters)
@@ -166,7 +169,7 @@ def _groups(groups: UnitGroups, names: Collection[str], parameters: ParameterLis
     used = {ref.name for _, column in shown for ref in columns_of(column)}
     used |= set() if groups.having is None else {ref.name for ref in columns_of(groups.having)}
     values = [value for value in groups.values if value.name in used]
-    root = groups.sources[0].relation
+    root = unit_source(groups.sources, draw=draw).relation
     columns = [Output(Column(root, UNIT), "u")]
     if draw:
         columns.append(Output(Column(root, DRAW), "d"))
@@ -211,7 +214,7 @@ def _groups(groups: UnitGroups, names: Collection[str], parameters: ParameterLis
 
 def _windows(computed: UnitRows, names: Collection[str], parameters: ParameterList, *, draw: bool) -> Relation:
     read, windows = read_windows(computed, names)
-    root = computed.sources[0].relation
+    root = unit_source(computed.sources, draw=draw).relation
     columns = [Output(Column(root, UNIT), "u")]
     if draw:
         columns.append(Output(Column(root, DRAW), "d"))

@@ -289,7 +289,7 @@ class UnitTotals(Relation):
 
 @node
 class UnitFactors(Relation):
-    """The rows with these columns of their units: `units` has one row for each unit that has rows.
+    """The rows with these columns of their units: `units` has one row of each, or none, and then leaves its rows out.
 
     With `by` one row for each unit and group, by the columns of these names, which may be NULL.
     """

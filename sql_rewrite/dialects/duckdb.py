@@ -421,10 +421,10 @@ class DuckDB(DuckDBSteps):
     @writes(UnitFactors)
     def _unit_factors(self, node: UnitFactors) -> str:
         """A join with all units: whoever is beyond a norm must not decide how many rows are looked up."""
-        names = ", ".join([f'"m"."{name}"' for name in node.names])
+        listed = ", ".join(['"a".*', *[f'"m"."{name}"' for name in node.names]])
         equal = ['"a"."u" = "m"."u"', *[f'"a".{name} IS NOT DISTINCT FROM "m".{name}' for name in _names(node.by)]]
         return (
-            f'SELECT "a".*, {names} FROM ({self.write(node.rows)}) AS "a" INNER JOIN ({self.write(node.units)}) AS "m" '
+            f'SELECT {listed} FROM ({self.write(node.rows)}) AS "a" INNER JOIN ({self.write(node.units)}) AS "m" '
             f"ON ({' AND '.join(equal)})"
         )
 

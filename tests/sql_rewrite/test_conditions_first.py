@@ -19,7 +19,7 @@ from privacy.refusal import Refused
 from privacy.statement import Statement
 from privacy.unit import PrivacyUnit
 from sql_rewrite import conditions_first as first
-from sql_rewrite import join_tree, lower, lower_unit_groups
+from sql_rewrite import join_tree, late_units, lower, lower_unit_groups
 from sql_rewrite.bound import bound
 from sql_rewrite.bounded import BoundedCore
 from sql_rewrite.cost import work_of
@@ -43,7 +43,7 @@ def _number(name: str) -> Column:
 def _people(name: str, columns: tuple[Column, ...], most: int, *references: Reference) -> Table:
     return Table(
         name, columns, protected=True, key=columns[0].name, references=references, rows_stored_per_unit=most,
-        contribution=ContributionBound(most, most, most),
+        contribution=ContributionBound(most, min(2, most), most),
         unit_column="person_id" if name != "items" else None,
         unit_path=() if name != "items" else (Reference("order_id", "orders", "order_id"),),
     )  # fmt: skip
@@ -89,6 +89,11 @@ TEXTS = (
     f"SELECT COUNT(*), SUM(o.cost) {_CHAIN} WHERE s.city_id = p.city_id AND c.country = 'N' AND i.price % 2 = 0",
     f"SELECT COUNT(*), SUM(i.price) {_CHAIN} WHERE p.age > 20 AND (c.rank > 2 OR s.size > 30) AND s.size <> 7",
     "SELECT SUM(o.cost) FROM orders o JOIN people p ON o.person_id = p.person_id WHERE p.age > 40",
+    "SELECT SUM(i.price), COUNT(*) FROM items i JOIN orders o ON i.order_id = o.order_id WHERE o.cost > 50",
+    "SELECT AVG(i.price), COUNT(DISTINCT o.cost) FROM items i JOIN orders o ON i.order_id = o.order_id "
+    "JOIN people p ON o.person_id = p.person_id WHERE p.age < 50",
+    "SELECT o.cost % 5 AS k, COUNT(*) FROM orders o JOIN people p ON o.person_id = p.person_id WHERE p.age < 70 "
+    "GROUP BY 1",
     "SELECT COUNT(*) FROM orders a JOIN orders b ON a.person_id = b.person_id WHERE a.cost > 50",
     "SELECT COUNT(*) FROM orders a JOIN orders b ON a.person_id = b.person_id WHERE b.cost > 50 AND a.cost <> b.cost",
     "SELECT COUNT(*), SUM(b.cost) FROM orders a JOIN people p ON a.person_id = p.person_id "
@@ -184,6 +189,7 @@ def _differs(connection: duckdb.DuckDBPyConnection, text: str, dataset: Dataset)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(lower, "conditions_first", _unchanged)
             patch.setattr(lower_unit_groups, "branches_of", _one_after_another)
+            patch.setattr(lower, "late_units", lambda core, read: ())
             patch.setattr(lower_unit_groups, "turned", lambda before, branch: False)
             plain = lower.lower(core)
         if now.sql != plain.sql and _rows(connection, now) != _rows(connection, plain):
@@ -221,12 +227,13 @@ def _always(*_: object) -> bool:
         (first, "_kept_with_it", _always),
         (first, "_equal_columns", lambda part: tuple(part.arguments) if part.operator in ("=", "<>") else None),
         (join_tree, "_one_row_of", lambda source, beside: source.join is not None and not source.join.outer),
+        (late_units, "of_unit", lambda source: source.table.protected),
     ],
 )
 def test_a_condition_or_join_in_the_wrong_place_is_found(
     shop: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, module: Any, name: str, planted: Any
 ) -> None:
-    """Plants conditions behind outer joins, columns that are equal where they differ, and joins below outer ones."""
+    """Plants conditions behind outer joins, equality of columns that differ, joins below outer ones, a late table."""
     texts = [
         *TEXTS,
         f"SELECT COUNT(*) {_CHAIN} WHERE p.city_id <> s.city_id AND c.rank > 2",
@@ -250,6 +257,15 @@ def test_few_public_rows_leave_out_people_first(shop: duckdb.DuckDBPyConnection)
     assert sql.index('"orders"') < sql.index('"people"') < sql.index('"cities"') < sql.index('"shops"')
 
 
+def test_a_table_that_says_which_units_count_comes_late() -> None:
+    """Shows that units are grouped first where only the person decides, and that draws are read of people."""
+    (late,) = _cores(TEXTS[3], SHOP)
+    assert lower.lower(late).sql.index("GROUP BY") < lower.lower(late).sql.index('"people"')
+    (drawn,) = _cores(TEXTS[6], SHOP)
+    assert '"r1"."unit$draw" AS "d"' in lower.lower(drawn).sql
+    assert '"r0"."unit$' not in lower.lower(drawn).sql
+
+
 def test_a_second_time_changes_nothing() -> None:
     """Shows that lowering a part of a core moves nothing again."""
     for text in TEXTS:
@@ -263,7 +279,7 @@ def test_the_rows_that_are_asked_for_are_counted() -> None:
     (core,) = _cores(TEXTS[0], SHOP)
     sources = first.conditions_first(core.core).sources
     assert asked(sources) == MOST * (1 + 1) + 1 * (1 + 1)
-    (pairs,) = _cores(TEXTS[4], SHOP)
+    (pairs,) = _cores(TEXTS[7], SHOP)
     assert asked(first.conditions_first(pairs.core).sources) == MOST + MOST
     assert asked(pairs.core.sources) == MOST
 
