@@ -25,7 +25,8 @@ from functools import reduce
 
 from sqlglot import exp
 
-from sql_rewrite.aggregate_calls import NESTED, aggregate_calls, is_histogram, is_mode
+from sql_rewrite.aggregate_calls import NESTED, aggregate_calls, is_mode
+from sql_rewrite.apart_calls import adds_up, bins_of, is_apart, makes_histogram, name_of_call
 from sql_rewrite.apart_levels import ApartLevels, apart_levels
 from sql_rewrite.histogram_text import TEXT, quoted, shown_end
 from sql_rewrite.levels import LEVELS
@@ -34,10 +35,7 @@ from sql_rewrite.select_list import grouped_by, meant_by
 from sql_rewrite.syntax import placed_like, populated, rebuilt, select_place
 from sql_rewrite.text import Text
 
-__all__ = ["BINS_MAX", "TOP_MAX", "set_apart"]
-
-BINS_MAX = 100
-"""Most bins that a histogram lists."""
+__all__ = ["TOP_MAX", "set_apart"]
 
 TOP_MAX = 20
 """Most values of one APPROX_TOP_K beside others: each is a column."""
@@ -88,7 +86,7 @@ class _Block:
         self._text = text
         clauses = [node.args[slot] for slot in ("having", "qualify", "order") if node.args.get(slot) is not None]
         self.calls = aggregate_calls([*node.expressions, *clauses])
-        self.special = [call for call in self.calls if _is_apart(call, people=people) or (levels and not _adds(call))]
+        self.special = [call for call in self.calls if is_apart(call, people=people) or (levels and not adds_up(call))]
         self._keys: list[exp.Expr] = []
         self._parts: list[_Part] = []
         self._columns: list[tuple[exp.Expr, exp.Expr]] = []
@@ -104,7 +102,7 @@ class _Block:
         if group is not None and populated(group) - {"expressions", "all"}:
             raise refuse(
                 "unsupported_sql",
-                f"{_called(self.special[0])} is refused beside such a GROUP BY",
+                f"{name_of_call(self.special[0])} is refused beside such a GROUP BY",
                 "It is read with keys and levels of them alone.",
                 "write the keys, or ROLLUP, CUBE or GROUPING SETS of them",
                 position=text.position(self.special[0]),
@@ -119,7 +117,7 @@ class _Block:
             for call in self.calls:
                 if not any(call is one for one in self.special):
                     self._held(self._plain, call)
-        one_by_one = [] if self._levels is None else [call for call in self.special if not _is_apart(call, people=True)]
+        one_by_one = [] if self._levels is None else [call for call in self.special if not is_apart(call, people=True)]
         if self._levels is not None and one_by_one:
             self._each_level(self._levels, one_by_one)
         for call in self.special:
@@ -222,7 +220,7 @@ class _Block:
             return
         assert isinstance(inner, exp.Anonymous)
         value = inner.expressions[0]
-        bins = None if len(inner.expressions) == 1 else self._bins(inner)
+        bins = None if len(inner.expressions) == 1 else bins_of(inner, self._text)
         cell: exp.Expr = value
         label: exp.Expr = exp.Cast(this=exp.column("cell"), to=exp.DataType.build("text"))
         if bins is not None:
@@ -281,30 +279,6 @@ class _Block:
         counts.set("group", exp.Group(expressions=places) if levels is None else levels.group(cell))
         return exp.Select(from_=exp.From(this=_nested(placed_like(counts, value), "cells")))
 
-    def _bins(self, call: exp.Anonymous) -> list[exp.Expr]:
-        """The upper ends of the bins, in order. Errors: Refused."""
-        listed = call.expressions[1]
-        ends = listed.expressions if isinstance(listed, exp.Array) else []
-        numbers = [_value(end) for end in ends]
-        known = [number for number in numbers if number is not None]
-        if len(call.expressions) > 2 or not ends or len(known) < len(ends) or sorted(set(known)) != known:
-            raise refuse(
-                "unsupported_sql",
-                "HISTOGRAM is refused with such bins",
-                "They are no list of different numbers that are written out in rising order.",
-                "write the upper ends of the bins as a list of numbers, the least one first",
-                position=self._text.position(listed),
-            )
-        if len(ends) > BINS_MAX:
-            raise refuse(
-                "too_large",
-                "HISTOGRAM is refused",
-                f"It has more than {BINS_MAX} bins.",
-                "write fewer bins",
-                position=self._text.position(listed),
-            )
-        return list(ends)
-
     def _first(self, call: exp.Expr, inner: exp.ApproxTopK, conditions: Sequence[exp.Expr]) -> None:
         """The first values of each group, as a column each. Errors: Refused."""
         asked = inner.args.get("expression")
@@ -340,7 +314,7 @@ class _Block:
         shown = projection.alias if isinstance(projection, exp.Alias) else name(projection)
         value = projection.unalias()
         for call, column in self._columns:
-            if call == value and _is_histogram(value):
+            if call == value and makes_histogram(value):
                 return [_alias(placed_like(column.copy(), value), shown)]
         several = self._several(value.unnest())
         if several is None:
@@ -372,7 +346,7 @@ class _Block:
                 return placed_like(found, node)
         for call, column in self._columns:
             if node == call:
-                if _is_histogram(node):
+                if makes_histogram(node):
                     raise refuse(
                         "unsupported_sql",
                         "HISTOGRAM inside an expression or a clause is refused",
@@ -453,28 +427,6 @@ class _Block:
             tree.append("joins", join)
 
 
-def _is_apart(call: exp.Expr, *, people: bool) -> bool:
-    inner = call.this if isinstance(call, exp.Filter) else call
-    return is_histogram(inner) or isinstance(inner, exp.ApproxTopK) or (people and is_mode(call))
-
-
-def _adds(call: exp.Expr) -> bool:
-    """Whether a coarser level's value is the sum, or the weighted mean, of those below it."""
-    inner = call.this if isinstance(call, exp.Filter) else call
-    return isinstance(inner, exp.Count | exp.CountIf | exp.Sum | exp.Avg) and inner.find(exp.Distinct) is None
-
-
-def _is_histogram(call: exp.Expr) -> bool:
-    return is_histogram(call.this if isinstance(call, exp.Filter) else call)
-
-
-def _called(call: exp.Expr) -> str:
-    inner = call.this if isinstance(call, exp.Filter) else call
-    if is_mode(call):
-        return "MODE"
-    return "HISTOGRAM" if is_histogram(inner) else "APPROX_TOP_K"
-
-
 def _alias(value: exp.Expr, name: str) -> exp.Alias:
     return exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True))
 
@@ -485,11 +437,3 @@ def _number(number: int) -> exp.Expr:
 
 def _nested(query: exp.Expr, alias: str) -> exp.Subquery:
     return exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(alias)))
-
-
-def _value(end: exp.Expr) -> float | None:
-    """The number that an end of a bin is."""
-    if isinstance(end, exp.Neg):
-        inner = _value(end.this)
-        return None if inner is None else -inner
-    return float(end.this) if isinstance(end, exp.Literal) and not end.is_string else None

@@ -24,7 +24,7 @@ from server.routes.common import body_of, describe, identifier, in_thread, json_
 from server.routes.sight import visible_dataset
 from server.services import Services
 from server.store.versions import EITHER, version_tag
-from server.wire.answers import (
+from server.wire.dataset_answers import (
     DatasetAnswer,
     DatasetList,
     ProfileAnswer,

@@ -9,7 +9,7 @@ import pytest
 from server import profile_types
 from server.datasets import load_text
 from server.datasets.profiled import profile_advice
-from server.wire import answers
+from server.wire import dataset_answers as answers
 
 FILE = """\
 version: 2

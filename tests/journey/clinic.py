@@ -79,7 +79,8 @@ def write_files(folder: Path) -> Path:
 @contextmanager
 def services_of(home: Path) -> Iterator[Services]:
     """The services of a home, migrated and started, closed in order."""
-    settings = Settings(home=home)
+    # Each worker is a process to start, and hardly a test asks two questions at once.
+    settings = Settings(home=home, engine_workers=1)
     upgrade(settings.database())
     services = build_services(settings)
     try:

@@ -9,7 +9,7 @@ import pytest
 from tests.recipes.recipe import blocks, copy_of_checkout, files, run
 
 RECIPE = blocks("route.md")
-CODE = {"server/wire/answers.py", "server/routes/datasets.py"}
+CODE = {"server/wire/dataset_answers.py", "server/routes/datasets.py"}
 KEPT_IN_STEP = {
     "tests/server/test_openapi.py::test_the_kept_document_is_the_applications",
     "tests/server/test_openapi.py::test_the_page_of_the_api_is_complete",

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from privacy.refusal import Finding, Refused
-from sql_rewrite.apart import BINS_MAX, TOP_MAX
+from sql_rewrite.apart import TOP_MAX
+from sql_rewrite.apart_calls import BINS_MAX
 from sql_rewrite.bound import bound
 from sql_rewrite.lift import lift
 from sql_rewrite.plan_key import core_key
