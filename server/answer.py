@@ -30,13 +30,14 @@ from server.journey.admission import Admission, Served
 from server.journey.google import plain_question
 from server.journey.pace import Pace
 from server.journey.preparing import Preparing
-from server.journey.query import Admitted, ToRun
+from server.journey.query import Admitted, Prepared, ToRun
 from server.journey.repeats import Repeats
 from server.journey.report import report
 from server.journey.reuse import Stored
 from server.journey.running import Running
 from server.journey.sizes import Sizes
 from server.journey.wire_estimate import estimate
+from server.pricing import Priced
 from server.public_tables import Drawn, NothingDrawn, PublicTables
 from server.question import Question
 from sql_rewrite.dialects import DIALECTS
@@ -109,6 +110,10 @@ class Journey:
             return body
         stored_width = self.sizes.stored_width(prepared, question)
         return {**body, "plan": report(question, prepared, quote, body, stored_width=stored_width)}
+
+    def priced(self, question: Question) -> tuple[Prepared, Priced | None]:
+        """Steps 2 to 4 of a text that is compared with others: its noise and its price. Errors: Refused."""
+        return self.admission.priced(question)
 
     def admit(self, question: Question) -> Admitted:
         """Steps 1 to 5. Errors: Refused, and the ledger's (BudgetExhausted, IdempotencyConflict, ...)."""

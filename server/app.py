@@ -33,6 +33,7 @@ from server.metrics import Metrics
 from server.openapi import cached_document
 from server.routes import (
     accounting,
+    batches,
     budgets,
     collectors,
     datasets,
@@ -69,7 +70,7 @@ _DESCRIPTION = """\
 Noisegate answers SQL questions about people with noise, and keeps an account of what has been revealed.
 
 Amounts of epsilon and delta are decimal strings. Problems are RFC 9457 documents with `code`, `what`, `why`, `instead`
-and `charged`. `POST /v1/queries`, `POST /v1/monitors`, `POST /v1/models` and `POST /v1/synthetic`
+and `charged`. `POST /v1/queries`, `POST /v1/batches`, `POST /v1/monitors`, `POST /v1/models` and `POST /v1/synthetic`
 spend; a GET never does.
 """
 
@@ -115,7 +116,7 @@ def create_app(settings: Settings, *, services: Services | None = None, build: S
             "auto_configure": False,
         },
     )
-    paid = (queries, releases, monitors, models, synthetic)
+    paid = (queries, batches, releases, monitors, models, synthetic)
     for module in (*paid, budgets, accounting, datasets, collectors, people, operations):
         for route in module.router.routes:
             app.router.routes.append(route)

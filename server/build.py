@@ -19,6 +19,7 @@ from engines.shell import ShellEngine
 from mechanisms.randomness import SystemBits
 from server.administration.profiles import Profiles
 from server.answer import Journey
+from server.batches.batches import Batches
 from server.catalogue import ServedDatasets
 from server.jobs import JobPool
 from server.journey.pace import Pace
@@ -151,6 +152,12 @@ def build_services(settings: Settings) -> Services:
             bits=bits,
             drawn=drawn,
         )
+        batches = Batches(
+            ledger=ledger,
+            registry=registry,
+            journey=journey,
+            seal=Seal(settings.keys_secret(), b"noisegate batches 1"),
+        )
         # Beside the start, which it would lengthen; until it is done, ticks are those of a slow machine.
         threading.Thread(target=private.measure, name="noisegate-probe", daemon=True).start()
         jobs = JobPool(threads=settings.query_threads, queue=settings.query_queue)
@@ -172,6 +179,7 @@ def build_services(settings: Settings) -> Services:
             monitors=monitors,
             models=models,
             synthetic=synthetic,
+            batches=batches,
             checks=_checks(private, shell, ledger, catalogue),
             sql_matrix=sql_matrix(),
             incidents=incidents,

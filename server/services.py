@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from accountant.ledger import Ledger
+from accountant.request import QueryRecord
 from accountant.states import QueryStatus
 from engines.incidents import Incidents
 from privacy.policy import Dataset
@@ -17,6 +18,7 @@ from server.admitted import InFlight, Settled
 from server.jobs import JobPool
 from server.question import Question
 from server.settings import Settings
+from server.store.batches import BatchRow
 from server.store.models import ModelRow
 from server.store.monitors import MonitorRow
 from server.store.registry import Registry
@@ -26,6 +28,8 @@ from server.store.versions import EITHER
 if TYPE_CHECKING:
     # Commands read this module, and few of them need the mathematics that a query is made of.
     from server.administration.profiles import ProfileDataset
+    from server.batches.batches import Choice, CountRow
+    from server.batches.terms import AskedBatch
     from server.journey.query import Admitted, ToRun
     from server.models.models import ToTrain
     from server.models.terms import TrainModel
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
     from server.synthetic.terms import MakeSynthetic, Planned
 
 __all__ = [
+    "BatchSteps",
     "Catalogue",
     "Check",
     "DatasetRefused",
@@ -154,6 +159,22 @@ class SyntheticSteps(Protocol):
         """Deletes the rows of a table. Raises Problem."""
 
 
+class BatchSteps(Protocol):
+    """Batches (server/batches/batches.py). Synchronous; called on threads."""
+
+    def estimate(self, asked: AskedBatch) -> tuple[Choice, Mapping[str, object]]:
+        """Which ways there are to answer a batch, and what the chosen one would cost. Raises Refused."""
+
+    def admit(self, asked: AskedBatch) -> Admitted:
+        """Everything up to the reservation, as `JourneySteps.admit`. Raises Refused, Problem, LedgerError."""
+
+    def texts(self, row: BatchRow) -> tuple[str, ...] | None:
+        """The queries of a batch, for its owner; None where they cannot be read."""
+
+    def rows(self, row: BatchRow, record: QueryRecord) -> tuple[CountRow, ...] | None:
+        """The counts of a batch; None until it is settled."""
+
+
 class DatasetRefused(Exception):
     """A dataset that cannot be attached, with every finding at once. Findings hold no values of rows."""
 
@@ -217,6 +238,7 @@ class Services:
     monitors: MonitorSteps
     models: ModelSteps
     synthetic: SyntheticSteps
+    batches: BatchSteps
     checks: tuple[Check, ...] = ()
     sql_matrix: Mapping[str, object] = field(default_factory=dict)
     incidents: Incidents = field(default_factory=Incidents)

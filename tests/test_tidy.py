@@ -113,6 +113,7 @@ BROAD_ALLOWED = {
         1,
         "after the start of the engine there is one outcome, raised as ExecutionFailed below",
     ),
+    "server/batches/batches.py": (1, "a charge whose batch cannot be stored is given back, and raised again"),
     "server/app.py": (1, "the edge of the process: one constant body"),
     "server/fair.py": (1, "a thread that works for others: whatever the work raises is raised to whom it belongs"),
     "server/routes/operations.py": (1, "readiness: a check that fails in any way is not ready"),

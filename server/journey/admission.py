@@ -97,6 +97,16 @@ class Admission:
             quoting.refuse(priced, self._stored, reusable)
         return prepared, quoting.quote(priced, reusable, [charge.core_key for charge in charges[: len(prepared.cores)]])
 
+    def priced(self, question: Question) -> tuple[Prepared, pricing.Priced | None]:
+        """Steps 2 to 4 of one of several texts that are compared: noise and price, and no more. Errors: Refused."""
+        dataset, path = self.paying(question)
+        question, prepared, _ = self._choices.prepared(question, dataset, path)
+        quoting = Quoting(question, prepared, path)
+        priced = quoting.price()
+        if priced is not None:
+            quoting.refuse_price(priced)
+        return prepared, priced
+
     def admit(self, question: Question) -> Admitted:
         """Steps 2 to 5. Errors: Refused, Problem, and the ledger's (BudgetExhausted, IdempotencyConflict, ...)."""
         started = self._pace.clock()

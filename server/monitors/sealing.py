@@ -41,21 +41,32 @@ class SecretState:
 
 
 class Seal:
-    """Encrypts and decrypts the states of one server's monitors. Safe to use from many threads."""
+    """Encrypts and decrypts the states of one server's monitors, or, for another `purpose`, texts of another resource.
 
-    def __init__(self, secret: bytes) -> None:
-        self._cipher = AESGCM(HKDF(SHA256(), length=32, salt=None, info=b"noisegate monitors 1").derive(secret))
+    Safe to use from many threads.
+    """
+
+    def __init__(self, secret: bytes, purpose: bytes = b"noisegate monitors 1") -> None:
+        self._cipher = AESGCM(HKDF(SHA256(), length=32, salt=None, info=purpose).derive(secret))
+
+    def encrypted(self, plain: bytes, *, bound_to: str) -> bytes:
+        """The bytes of what has that identifier, for the database."""
+        nonce = secrets.token_bytes(_NONCE)
+        return nonce + self._cipher.encrypt(nonce, plain, bound_to.encode())
+
+    def decrypted(self, sealed: bytes, *, bound_to: str) -> bytes:
+        """What was encrypted for that identifier. Errors: SealBroken."""
+        try:
+            return self._cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], bound_to.encode())
+        except (InvalidTag, ValueError):
+            raise SealBroken from None
 
     def sealed(self, state: SecretState, *, monitor: str) -> bytes:
         """The state of that monitor, for the database."""
         plain = {"sql": state.sql, "threshold": state.threshold, "noise": f"{state.noise:x}", "length": state.length}
-        nonce = secrets.token_bytes(_NONCE)
-        return nonce + self._cipher.encrypt(nonce, json.dumps(plain).encode(), monitor.encode())
+        return self.encrypted(json.dumps(plain).encode(), bound_to=monitor)
 
     def opened(self, sealed: bytes, *, monitor: str) -> SecretState:
         """The state that was sealed for that monitor. Errors: SealBroken."""
-        try:
-            plain = json.loads(self._cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], monitor.encode()))
-        except (InvalidTag, ValueError):
-            raise SealBroken from None
+        plain = json.loads(self.decrypted(sealed, bound_to=monitor))
         return SecretState(plain["sql"], plain["threshold"], int(plain["noise"], 16), plain["length"])

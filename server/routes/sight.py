@@ -24,6 +24,7 @@ from server.errors import Problem
 from server.roles import OVERSEEING
 from server.routes.common import identifier, in_thread, not_found
 from server.services import Services
+from server.store.batches import BatchRow
 from server.store.collectors import StoredCollector
 from server.store.models import ModelRow
 from server.store.monitors import MonitorRow
@@ -37,6 +38,7 @@ __all__ = [
     "seen_query",
     "unseen_routes",
     "visible_account",
+    "visible_batch",
     "visible_collector",
     "visible_dataset",
     "visible_model",
@@ -155,6 +157,15 @@ async def visible_synthetic(request: Request, synthetic_id: str) -> SyntheticRow
     return found
 
 
+async def visible_batch(request: Request, batch_id: str) -> BatchRow:
+    """The batch, if it is the caller's or the caller oversees. Errors: Problem not_found for both reasons."""
+    services, caller = services_of(request), caller_of(request)
+    row = await in_thread(lambda: services.registry.batch(identifier(batch_id, "batch")))
+    if row is None or not (caller.oversees or row.principal == caller.name):
+        raise not_found("batch")
+    return row
+
+
 @dataclass(frozen=True, slots=True)
 class SeenRelease:
     """A stored release that the caller may read."""
@@ -199,6 +210,7 @@ SIGHTS: Mapping[str, Callable[..., object]] = MappingProxyType(
         "query_id": visible_query,
         "model_id": visible_model,
         "monitor_id": visible_monitor,
+        "batch_id": visible_batch,
         "release_id": visible_release,
         "synthetic_id": visible_synthetic,
     }

@@ -7,6 +7,7 @@ import datetime
 from sqlalchemy import inspect, select, text
 
 from server.store import replies
+from server.store.batches import BatchRows
 from server.store.collectors import Collections
 from server.store.models import ModelRows
 from server.store.monitors import MonitorRows
@@ -19,7 +20,7 @@ from server.store.versions import Versions
 __all__ = ["Registry"]
 
 
-class Registry(People, Versions, Collections, MonitorRows, ModelRows, SyntheticRows):
+class Registry(People, Versions, Collections, MonitorRows, ModelRows, SyntheticRows, BatchRows):
     """The registry on SQLite or PostgreSQL. Thread-safe; every method is one transaction.
 
     The schema must have been migrated.

@@ -21,6 +21,7 @@ from accountant.tables import NAMING_CONVENTION
 
 __all__ = [
     "api_keys",
+    "batches",
     "collector_tallies",
     "collector_tokens",
     "collectors",
@@ -110,6 +111,19 @@ monitors = Table(
     Index("ix_monitors_principal", "principal", "created", "id"),
 )
 """Monitors: what they are for is encrypted with the noise of their threshold (server/monitors/sealing.py)."""
+
+batches = Table(
+    "batches",
+    metadata,
+    Column("id", String(80), primary_key=True),
+    Column("principal", String(64), nullable=False),
+    Column("dataset", String(64), nullable=False),
+    Column("created", String(32), nullable=False),
+    Column("terms", Text, nullable=False),
+    Column("sealed", LargeBinary, nullable=False),
+    Index("ix_batches_principal", "principal", "created", "id"),
+)
+"""Batches: their texts are encrypted. What each cost, and its answer, are those of the query of the same identifier."""
 
 monitor_evaluations = Table(
     "monitor_evaluations",

@@ -18,6 +18,7 @@ from mechanisms.families import NoiseFamily
 from mechanisms.private_descent import Method
 from privacy.rank_tree import QuantileMechanism
 from privacy.release import ColumnKind
+from server.batches.strategy import Strategy
 from server.derived.cells import IntervalMethod
 from server.monitors.terms import Direction
 from server.roles import Role
@@ -42,6 +43,7 @@ __all__ = [
     "StandingWord",
     "State",
     "StateWord",
+    "StrategyWord",
     "SyntheticState",
     "SyntheticWord",
 ]
@@ -129,6 +131,7 @@ ColumnKindWord = Annotated[ColumnKind, _OneOf(ColumnKind)]
 OutcomeWord = Annotated[Outcome, _OneOf(Outcome)]
 IntervalWord = Annotated[IntervalMethod, _OneOf(IntervalMethod)]
 DirectionWord = Annotated[Direction, _OneOf(Direction)]
+StrategyWord = Annotated[Strategy, _OneOf(Strategy)]
 MonitorWord = Annotated[MonitorState, _OneOf(MonitorState)]
 EvaluationWord = Annotated[EvaluationOutcome, _OneOf(EvaluationOutcome)]
 SyntheticWord = Annotated[SyntheticState, _OneOf(SyntheticState)]

@@ -106,6 +106,7 @@ def _open(home: Path, *, rooted: bool) -> Iterator[Doors]:
         monitors=Mock(),
         synthetic=Mock(),
         models=Mock(),
+        batches=Mock(),
     )
     with asyncio.Runner() as runner:
         doors = Doors(home, Api(create_app(settings, services=services), runner, {"admin": key}), ledger, registry, {})

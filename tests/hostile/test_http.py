@@ -42,7 +42,7 @@ from sql_rewrite.lift_clock import started
 from tests.hostile import duck
 from tests.hostile.corpus import Entry, answered, large, refused
 from tests.hostile.good import GOOD
-from tests.server.fakes import FakeModels, FakeMonitors, FakeProfiles, FakeRegistrar, FakeSynthetic
+from tests.server.fakes import FakeBatches, FakeModels, FakeMonitors, FakeProfiles, FakeRegistrar, FakeSynthetic
 from tests.sql_rewrite.datasets import CLINIC
 from tests.thinned import thinned
 
@@ -188,6 +188,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         monitors=FakeMonitors(),
         synthetic=FakeSynthetic(),
         models=FakeModels(),
+        batches=FakeBatches(),
     )
     yield Served(services, ledger, engine, account.id, key)
     jobs.close(seconds=5)

@@ -23,6 +23,7 @@ from server.store.registry import Registry
 from tests.clocks import Clock
 from tests.server.fakes import (
     Api,
+    FakeBatches,
     FakeCatalogue,
     FakeJourney,
     FakeModels,
@@ -160,6 +161,7 @@ def world(populated: Populated, clock: Clock[datetime.datetime], settings: Setti
         monitors=FakeMonitors(),
         synthetic=FakeSynthetic(),
         models=FakeModels(),
+        batches=FakeBatches(),
         checks=(Check("ledger", ledger.check_writable),),
     )
     with asyncio.Runner() as runner:

@@ -20,7 +20,7 @@ from fastapi.routing import APIRoute
 from starlette.routing import Match
 
 from accountant.ledger import Ledger
-from accountant.request import CoreCharge, ReserveRequest, StoredRelease
+from accountant.request import CoreCharge, QueryRecord, ReserveRequest, StoredRelease
 from accountant.states import QueryStatus
 from privacy.bounds import ContributionBound, ValueBounds
 from privacy.events import LaplaceEvent
@@ -30,12 +30,16 @@ from privacy.unit import PrivacyUnit
 from server.administration.profiles import ProfileDataset
 from server.administration.refusal import ActRefused
 from server.admitted import InFlight, Settled
+from server.batches.batches import Choice, CountRow
+from server.batches.terms import AskedBatch
 from server.errors import Problem
+from server.journey.query import Admitted
 from server.models.models import ToTrain
 from server.models.terms import TrainModel
 from server.monitors.terms import Evaluated, EvaluateMonitor, OpenMonitor
 from server.question import Question
 from server.services import DatasetRefused, OtherName
+from server.store.batches import BatchRow
 from server.store.errors import NotReplaced, NotThere
 from server.store.models import ModelRow
 from server.store.monitors import MonitorRow
@@ -141,6 +145,22 @@ class FakeRegistrar:
         if replaces not in (EITHER, "*", tag):
             raise NotReplaced(name, tag)
         del self.catalogue.datasets[name]
+
+
+class FakeBatches:
+    """A server without batches: none can be made, so none is found."""
+
+    def estimate(self, asked: AskedBatch) -> tuple[Choice, Mapping[str, object]]:
+        raise Problem("unavailable", what="this fake estimates no batches")
+
+    def admit(self, asked: AskedBatch) -> Admitted:
+        raise Problem("unavailable", what="this fake answers no batches")
+
+    def texts(self, row: BatchRow) -> tuple[str, ...] | None:
+        return None
+
+    def rows(self, row: BatchRow, record: QueryRecord) -> tuple[CountRow, ...] | None:
+        return None
 
 
 class FakeMonitors:

@@ -19,7 +19,16 @@ from server.problem_kinds import PROBLEMS
 from server.services import Check, Services
 from server.settings import Settings, load_settings
 from tests.server.conftest import World
-from tests.server.fakes import SECRET_LITERAL, Api, FakeModels, FakeMonitors, FakeProfiles, FakeSynthetic, query
+from tests.server.fakes import (
+    SECRET_LITERAL,
+    Api,
+    FakeBatches,
+    FakeModels,
+    FakeMonitors,
+    FakeProfiles,
+    FakeSynthetic,
+    query,
+)
 
 
 @pytest.fixture
@@ -212,6 +221,7 @@ def test_services_are_built_and_closed_with_the_server(world: World, monkeypatch
             monitors=FakeMonitors(),
             synthetic=FakeSynthetic(),
             models=FakeModels(),
+            batches=FakeBatches(),
             closing=(stopped.close("engines"), lambda: stopped.order.append(str(jobs.stopping))),
         )
 

@@ -20,10 +20,13 @@ from mechanisms.sparse_vector import SparseVector
 from privacy.policy import Dataset
 from server.app import create_app
 from server.auth import Caller, access_of, roles
+from server.batches.strategy import Strategy
+from server.batches.terms import Terms as BatchTerms
 from server.monitors.terms import Direction, Terms
 from server.roles import OVERSEEING, Role
 from server.routes import queries
 from server.routes.sight import SIGHTS, unseen_routes, visible_dataset
+from server.store.batches import BatchRow
 from server.store.models import ModelRow
 from server.store.monitors import MonitorRow
 from server.store.synthetic import SyntheticRow
@@ -47,6 +50,7 @@ ABSENT = {
     "model_id": "t_00000000000000000000",
     "monitor_id": "m_00000000000000000000",
     "synthetic_id": "s_000000000000000000000000",
+    "batch_id": "q_00000000000000000000000000000000",
     "key_id": "000000000000",
     "name": "nobody",
     "code": "absent",
@@ -80,6 +84,8 @@ NAMING = {
     "POST /v1/models:estimate": [{"json": fitted(name)} for name in ("clinic", "absent")],
     "POST /v1/synthetic": [{"json": drawn(name)} for name in ("clinic", "absent")],
     "POST /v1/synthetic:estimate": [{"json": drawn(name)} for name in ("clinic", "absent")],
+    "POST /v1/batches": [{"json": {"dataset": name, "queries": [ASKED]}} for name in ("clinic", "absent")],
+    "POST /v1/batches:estimate": [{"json": {"dataset": name, "queries": [ASKED]}} for name in ("clinic", "absent")],
     "GET /v1/budgets": [{"params": {"dataset": name}} for name in ("clinic", "absent")],
 }
 """Routes that name a dataset beside their path: a request for what is there, and one for what is not."""
@@ -177,6 +183,13 @@ def synthetic(world: World) -> str:
     return world.registry.add_synthetic(row).id
 
 
+def batch(world: World, query_id: str) -> str:
+    """A batch of the analyst, as it is stored, beside its query."""
+    terms = BatchTerms(strategy=Strategy.ONE_BY_ONE, confidence=Fraction(95, 100), places=(0,), cells=None)
+    row = BatchRow(id=query_id, principal="analyst", dataset="clinic", created="", terms=terms.to_json(), sealed=b"")
+    return world.registry.add_batch(row).id
+
+
 def probes(world: World) -> Iterator[tuple[str, Probe]]:
     """Every route of the surface that names something, with the analyst's own things in its path."""
     answer = world.api.post("/v1/queries", json=query()).json()
@@ -190,6 +203,7 @@ def probes(world: World) -> Iterator[tuple[str, Probe]]:
         "model_id": model(world),
         "monitor_id": monitor(world),
         "synthetic_id": synthetic(world),
+        "batch_id": batch(world, answer["id"]),
         "key_id": world.api.keys["analyst"].split("_")[1],
         "name": "analyst",
         "code": "not_found",

@@ -1,0 +1,1 @@
+"""Batches: counting queries that are answered together, from one release at one price."""
