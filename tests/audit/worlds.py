@@ -103,7 +103,7 @@ class Answer:
     columns: int = 0
     epsilon: Fraction = Fraction(0)
     delta: Fraction = Fraction(0)
-    release: str = ""
+    releases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +178,10 @@ def charged_for(services: Services, answers: Sequence[Answer]) -> tuple[Loss, ..
     prices = set()
     for answer in answers:
         if answer.status == 200:
-            release = services.ledger.release(answer.release)
-            assert release is not None
-            prices.add((answer.columns, answer.epsilon, answer.delta, release.events))
+            releases = [services.ledger.release(one) for one in answer.releases]
+            events = [event for release in releases if release is not None for event in release.events]
+            assert None not in releases
+            prices.add((answer.columns, answer.epsilon, answer.delta, tuple(events)))
     assert len(prices) == 1, f"price and shape of an answer depend on the world: {prices}"
     ((_, _, _, events),) = prices
     return tuple(event.loss() for event in events)
@@ -284,7 +285,7 @@ def _answer(response: httpx.Response) -> Answer:
         columns=len(document["columns"]),
         epsilon=Fraction(charged["epsilon"]),
         delta=Fraction(charged["delta"]),
-        release=document["provenance"]["releases"][0],
+        releases=tuple(document["provenance"]["releases"]),
     )
 
 

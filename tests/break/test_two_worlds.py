@@ -67,6 +67,7 @@ class Case:
     sql: str
     events: tuple[Event, ...]
     account: FilterKind = FilterKind.PURE
+    epsilon: str = "1"
 
 
 SUM = Case("clipped sum", "SELECT SUM(cost) AS s FROM visits", (least(0, 400), most(0, 0)))
@@ -89,13 +90,37 @@ MEAN = Case(
     (least(0, 400 / (OTHERS + 4)), most(0, 0), least(1, OTHERS + 4), most(1, OTHERS), TOTAL_HIGH),
 )  # fmt: skip
 
+HIDDEN = Case(
+    "a list with a group at the threshold",
+    "SELECT COUNT(*) AS n, SUM(cost) AS s FROM visits WHERE ward IN (SELECT ward FROM visits GROUP BY ward)",
+    (least(0, OTHERS / 2), least(0, OTHERS + 2), least(1, 200), most(1, 200)),
+    FilterKind.APPROXIMATE,
+    "2",
+)
+HIDDEN_ALONE = Case(
+    "a list with a group of one",
+    "SELECT COUNT(CASE WHEN ward IN (SELECT ward FROM visits WHERE cost > 50 GROUP BY ward) THEN 1 END) AS n "
+    "FROM visits",
+    (least(0, OTHERS / 2),),
+    FilterKind.APPROXIMATE,
+    "2",
+)
+HIDDEN_NUMBER = Case(
+    "a number of a hidden group",
+    "SELECT COUNT(*) AS n FROM visits AS v JOIN (SELECT ward, COUNT(*) AS m FROM visits GROUP BY ward) AS g "
+    "ON v.ward = g.ward WHERE v.cost + g.m > 20",
+    (least(0, OTHERS / 2), least(0, OTHERS + 2)),
+    FilterKind.APPROXIMATE,
+    "2",
+)
+
 
 def findings(server: Server, case: Case, *, times: int) -> list[str]:
     """The events that the answers tell apart better than the charge allows."""
     services, keys = server
     # Plans of an earlier test know nothing of a bug that was planted since.
     services.journey.preparing.forget()  # type: ignore[attr-defined]
-    here, there = ask(services, keys[case.account], case.sql, epsilon="1", times=times)
+    here, there = ask(services, keys[case.account], case.sql, epsilon=case.epsilon, times=times)
     charged = charged_for(services, (*here, *there))
     if case.account is FilterKind.PURE:
         assert sum(loss.pure or 0 for loss in charged) <= 1
@@ -111,7 +136,15 @@ def findings(server: Server, case: Case, *, times: int) -> list[str]:
 
 @pytest.mark.parametrize(
     "case",
-    [SUM, GAUSS, ALONE, EDGE, *(pytest.param(case, marks=pytest.mark.nightly) for case in (UNITS, MEAN))],
+    [
+        SUM,
+        GAUSS,
+        ALONE,
+        EDGE,
+        HIDDEN,
+        HIDDEN_ALONE,
+        *(pytest.param(case, marks=pytest.mark.nightly) for case in (UNITS, MEAN, HIDDEN_NUMBER)),
+    ],
     ids=lambda case: case.name,
 )
 def test_answers_over_http_tell_no_more_than_their_price(server: Server, case: Case) -> None:
@@ -141,6 +174,7 @@ def an_eighth_of_the_noise(patch: pytest.MonkeyPatch) -> None:
         (planted("units_counted_as_rows"), UNITS, 120),
         (an_eighth_of_the_noise, SUM, 250),
         (planted("rows_of_a_unit_not_bounded"), GAUSS, 120),
+        (planted("threshold_off"), HIDDEN_ALONE, 120),
     ],
     ids=[
         "rows unbounded, sum",
@@ -149,6 +183,7 @@ def an_eighth_of_the_noise(patch: pytest.MonkeyPatch) -> None:
         "rows for units",
         "an eighth of the noise",
         "rows unbounded, Gaussian",
+        "threshold off, hidden list",
     ],
 )
 def test_planted_bugs_are_noticed_over_http(

@@ -33,7 +33,7 @@ from tests.thinned import thinned
 from tests.work import counting_calls
 
 MUTATIONS = 4_000
-EXPRESSIONS = 4_500
+EXPRESSIONS = 5_000
 CALLS_MAX = 5_000_000
 """About two seconds of work on a usual machine."""
 
