@@ -37,7 +37,7 @@ class _Followed:
         require_ratio(self.epsilon, name="epsilon", lowest=EPSILON_MIN, highest=EPSILON_MAX)
         require_positive(self.count, name="count")
         if self.count.denominator != 1 or self.count > 1000:
-            raise ValueError("count must be a whole number of at most a thousand")
+            raise ValueError("count is outside the range of whole numbers up to a thousand")
 
     @abstractmethod
     def _noise(self) -> Event:
