@@ -1,4 +1,4 @@
-"""Propose-test-release: the distance by brute force, the exact law between neighbours, and the seeds' form refuted."""
+"""Propose-test-release: the distance by brute force, the exact law between neighbours, and a textbook's form refuted."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def delta_of(mechanism: ProposeTestRelease, epsilon: float, *, threshold: float,
 
 
 def test_the_law_keeps_epsilon_and_delta() -> None:
-    """The right form holds at its price and is nearly attained; the seeds' form is refuted at what it claims (E4)."""
+    """The right form holds at its price and is nearly attained; a textbook's form is refuted at what it claims."""
     epsilon, delta = 4.0, 1e-3
     right = ProposeTestRelease(epsilon=Fraction(4), delta=Fraction(1, 1000), width=1)
     found = delta_of(right, epsilon, threshold=float(right.threshold), test=2.0, scale=0.5)
@@ -92,8 +92,8 @@ def test_the_law_keeps_epsilon_and_delta() -> None:
     assert delta_of(right, epsilon, threshold=-100.0, test=2.0, scale=0.5) > 0.5
 
 
-def test_the_figures_of_the_seeds() -> None:
-    """E4 and E5 on Adult: threshold, chance of a false pass, and the distance of the mean."""
+def test_the_figures_of_a_textbook() -> None:
+    """A textbook's figures on Adult: threshold, chance of a false pass, and the distance of the mean."""
     epsilon, delta = VECTORS["eps"], VECTORS["delta"]
     seeds = math.log(2 / delta) / (2 * epsilon)
     assert seeds == pytest.approx(VECTORS["threshold_seed"])

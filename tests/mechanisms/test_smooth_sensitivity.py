@@ -150,8 +150,8 @@ def test_a_rate_that_is_too_large_is_refuted() -> None:
         SmoothLaplace(epsilon=Fraction(9), delta=Fraction(1, 10**6))
 
 
-def test_the_errors_of_the_seeds() -> None:
-    """E5 and E6: removal counts in the sensitivity of a mean, and the greatest distance is looked for from zero on."""
+def test_the_errors_of_a_textbook() -> None:
+    """Two errors of a textbook: removal counts in the sensitivity of a mean, and the greatest distance is looked for from zero on."""
     known = VECTORS["smooth"]
     n, u, beta = 32_561, 100, known["beta"]
 
