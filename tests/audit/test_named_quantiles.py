@@ -293,7 +293,7 @@ def test_another_key_makes_other_blocks() -> None:
 
 
 def test_chunks_of_rows_are_not_as_many_as_was_claimed() -> None:
-    """A textbook error: chunks of ceil(n / k) rows are fewer than k, so the noise for k is too little; hashed blocks are always k."""
+    """A textbook error: chunks of ceil(n / k) rows are fewer than k, so the noise for k is too little."""
     for known in VECTORS["sample_and_aggregate"]:
         chunks = -(-32_561 // known["chunk"])
         assert chunks == known["chunks_actual"]

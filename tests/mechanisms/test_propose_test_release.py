@@ -1,4 +1,4 @@
-"""Propose-test-release: the distance by brute force, the exact law between neighbours, and a textbook's form refuted."""
+"""Propose-test-release: the distance by brute force, the exact law between neighbours, and a wrong form refuted."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def test_a_rate_that_is_too_large_is_refuted() -> None:
 
 
 def test_the_errors_of_a_textbook() -> None:
-    """Two errors of a textbook: removal counts in the sensitivity of a mean, and the greatest distance is looked for from zero on."""
+    """Of a mean: removal counts in its sensitivity, and the greatest bound is looked for from distance zero on."""
     known = VECTORS["smooth"]
     n, u, beta = 32_561, 100, known["beta"]
 
