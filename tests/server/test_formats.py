@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from server import formats
@@ -462,6 +462,7 @@ def test_a_value_that_does_not_fit_is_sent_as_text(type_: str, value: Any) -> No
     assert arrow_type(type_, value, None) == (pa.string(), [text, None])
 
 
+@settings(deadline=None)
 @given(st.integers(min_value=-(10**330), max_value=10**330))
 def test_interval_ends_never_move_inside(value: int) -> None:
     """As binary numbers, lows are at most and highs at least what the JSON says, and equal up to 2^53."""
@@ -508,6 +509,7 @@ def test_harmless_texts_are_left_alone(text: str) -> None:
     assert field == text
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(alphabet=st.sampled_from("a'=-+@;\t\r\n \u00a0\",\uff1d")), min_size=1, max_size=4))
 def test_guarded_texts_come_back(texts: list[str]) -> None:
     """Every text comes back exactly by taking the apostrophes away."""
