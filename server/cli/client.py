@@ -163,6 +163,19 @@ class Client:
             answer = self.get(f"/v1/models/{answer['id']}")
         return answer
 
+    def price_of_synthetic(self, body: Json) -> Json:
+        """What a synthetic table would be and cost."""
+        return self._read(self._send("POST", "/v1/synthetic:estimate", body))
+
+    def make_synthetic(self, body: Json, *, idempotency_key: str | None = None) -> Json:
+        """A synthetic table that was made. Without a key it gets a new one."""
+        key = idempotency_key or str(uuid.uuid4())
+        return self._read(self._send("POST", "/v1/synthetic", body, idempotency_key=key))
+
+    def delete(self, path: str) -> Json:
+        """What is left of what was at a path."""
+        return self._read(self._send("DELETE", path))
+
     def only_dataset(self, advice: str) -> str:
         """The only dataset that the caller may ask; their names are in the failure when there is not one."""
         listed = self.get("/v1/datasets")

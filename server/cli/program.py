@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from server.cli import access, asking, care, datasets, doctor, models, risk, serving, up
+from server.cli import access, asking, care, datasets, doctor, models, risk, serving, synthetic, up
 from server.cli.failure import EXIT_FAILED, EXIT_INTERRUPTED, CommandFailed
 from server.cli.options import option, spread
 from server.cli.output import CHECKOUT, painted, program, say, use_home
@@ -46,6 +46,8 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "up": up.up, "serve": serving.serve, "migrate": care.migrate, "init": datasets.init,
     "query": asking.query, "estimate": asking.estimate, "datasets": asking.datasets, "describe": asking.describe,
     "model fit": models.fit, "model list": models.list_models, "model show": models.show,
+    "synthetic make": synthetic.make, "synthetic list": synthetic.list_tables,
+    "synthetic show": synthetic.show, "synthetic delete": synthetic.delete,
     "audit": care.audit, "doctor": doctor.doctor, "completion": completion,
     "dataset check": datasets.check_file, "dataset upgrade": datasets.upgrade_file, "dataset add": datasets.add,
     "dataset list": datasets.list_datasets, "dataset remove": datasets.remove,
@@ -56,6 +58,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
 GROUPS = {
     "dataset": "Check, attach, profile, list and remove datasets.",
     "key": "API keys for administrators and analysts.",
+    "synthetic": "Synthetic tables: make, list, show and delete.",
     "model": "Regression with noise: fit, list and show models.",
     "budget": "How much may be spent, and what has been.",
 }
