@@ -26,6 +26,6 @@ def shorter_lists(cores: Sequence[Core], operators: int, most: int) -> tuple[str
     if room < _LEAST or room >= places:
         return ()
     return (
-        f"keep fewer groups: each of {places} that may be there is a branch. Name them in a CTE with ORDER BY COUNT(*) "
-        f"DESC LIMIT {room}, and join it, or compare IN (SELECT its key FROM it)",
+        f"name the groups in a CTE with ORDER BY COUNT(*) DESC LIMIT {room}, and join it, or compare IN (SELECT its key "
+        f"FROM it): each of {places} that may be there is a branch",
     )
