@@ -26,6 +26,6 @@ def shorter_lists(cores: Sequence[Core], operators: int, most: int) -> tuple[str
     if room < _LEAST or room >= places:
         return ()
     return (
-        f"name the groups in a CTE with ORDER BY COUNT(*) DESC LIMIT {room}, and join it, or compare IN (SELECT its key "
-        f"FROM it): each of {places} that may be there is a branch",
+        f"name the groups in a CTE with ORDER BY COUNT(*) DESC LIMIT {room}, and join it, or compare IN (SELECT its "
+        f"key FROM it): each of {places} that may be there is a branch",
     )

@@ -26,6 +26,7 @@ from sql_rewrite.plan_key import core_key
 from sql_rewrite.stage_tables import StageTable, flags_of
 from sql_rewrite.stage_values import is_released, released_key
 from tests.sql_rewrite.datasets import CLINIC
+from tests.sql_rewrite.pasting import offered
 
 LISTED = "SELECT COUNT(*) FROM visits WHERE ward IN (SELECT ward FROM visits GROUP BY 1 ORDER BY COUNT(*) DESC LIMIT 3)"
 JOINED = (
@@ -241,6 +242,7 @@ def test_a_list_that_has_no_room_says_how_many_groups_it_may_keep(sql: str) -> N
     with pytest.raises(Refused) as refused:
         check_work(bound(lift(sql, CLINIC)))
     (finding,) = refused.value.findings
+    assert not offered(finding.instead[0])
     advised = re.search(r"LIMIT (\d+), and join it", finding.instead[0])
     assert advised is not None
     kept = "WITH g AS (SELECT ward, AVG(cost) AS m FROM visits GROUP BY ward ORDER BY COUNT(*) DESC LIMIT {}) "
