@@ -176,6 +176,25 @@ class Client:
         """What is left of what was at a path."""
         return self._read(self._send("DELETE", path))
 
+    def ways_of_batch(self, body: Json) -> Json:
+        """Which ways there are to answer a batch, and what it would cost."""
+        return self._read(self._send("POST", "/v1/batches:estimate", body))
+
+    def count(self, body: Json, *, idempotency_key: str | None = None) -> Json:
+        """A batch that is settled, or failed: waits as long as it runs. Without a key it gets a new one."""
+        key = idempotency_key or str(uuid.uuid4())
+        answer = self._read(self._send("POST", "/v1/batches", body, idempotency_key=key))
+        deadline, pause = time.monotonic() + _PATIENCE_SECONDS, 0.2
+        while answer["status"] == "running":
+            if time.monotonic() > deadline:
+                raise CommandFailed(f"""the batch did not come in an hour
+                    It still runs. It was charged once.
+                    Look later with the same command and --idempotency-key {printable(key)}""")
+            time.sleep(pause)
+            pause = min(pause * 1.5, 5.0)
+            answer = self.get(f"/v1/batches/{answer['id']}")
+        return answer
+
     def only_dataset(self, advice: str) -> str:
         """The only dataset that the caller may ask; their names are in the failure when there is not one."""
         listed = self.get("/v1/datasets")

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from server.cli import access, asking, care, datasets, doctor, models, risk, serving, synthetic, up
+from server.cli import access, asking, batches, care, datasets, doctor, models, risk, serving, synthetic, up
 from server.cli.failure import EXIT_FAILED, EXIT_INTERRUPTED, CommandFailed
 from server.cli.options import option, spread
 from server.cli.output import CHECKOUT, painted, program, say, use_home
@@ -45,6 +45,7 @@ def completion(shell: Literal["bash", "zsh", "fish"] = option("SHELL", "bash, zs
 COMMANDS: dict[str, Callable[..., None]] = {
     "up": up.up, "serve": serving.serve, "migrate": care.migrate, "init": datasets.init,
     "query": asking.query, "estimate": asking.estimate, "datasets": asking.datasets, "describe": asking.describe,
+    "batch": batches.batch,
     "model fit": models.fit, "model list": models.list_models, "model show": models.show,
     "synthetic make": synthetic.make, "synthetic list": synthetic.list_tables,
     "synthetic show": synthetic.show, "synthetic delete": synthetic.delete,
