@@ -21,6 +21,7 @@ import json
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -31,9 +32,10 @@ from privacy.bounds import AutomaticContribution, ContributionBound, ValueBounds
 from privacy.norms import NormPower
 from privacy.policy import Column, ColumnType, Dataset, PublicKeys, Table
 from privacy.statement import Parameter, Statement
-from privacy.stored_norms import FIRST, ROWS, squares_name
+from privacy.stored_norms import FIRST, ROWS, squares_name, total_name
 from privacy.unit import PrivacyUnit
 from sql_rewrite.bound import bound
+from sql_rewrite.kept_totals import kept_totals
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
 from sql_rewrite.norms import at_norms, lower_norms
@@ -94,9 +96,12 @@ def dataset(contribution: ContributionBound | AutomaticContribution, *, kept: bo
         contribution=contribution,
         stored_norms=KEPT if kept else None,
     )
-    return Dataset(
+    made = Dataset(
         "benchmark", PrivacyUnit("people", "person_id"), (people, visits), policy_version=1, data_version="v"
     )
+    if not kept:
+        return made
+    return replace(made, tables=(people, replace(visits, stored_totals=kept_totals(made)["visits"])))
 
 
 def fill(path: Path, rows: int, units: int) -> None:
@@ -112,15 +117,20 @@ def fill(path: Path, rows: int, units: int) -> None:
         )
         connection.execute("CREATE TABLE plain AS SELECT * FROM visits")
         squares = {
-            name: f'(SELECT "unit$id", CAST(sum(n * n) AS BIGINT) AS n FROM (SELECT "unit$id", count(*) AS n '
+            name: '(SELECT "unit$id", CAST(sum(n * n) AS BIGINT) AS n, CAST(sum(x * x) AS BIGINT) AS x FROM ('
+            'SELECT "unit$id", count(*) AS n, CAST(sum(amount) AS BIGINT) AS x '
             f'FROM plain GROUP BY "unit$id", {name}) GROUP BY 1) AS {name}s'
             for name in KEPT
         }
         connection.execute(
             f'CREATE OR REPLACE TABLE visits AS SELECT p.*, r.n AS "{ROWS}", p.rowid = r.number AS "{FIRST}", '
-            + ", ".join(f'{name}s.n AS "{squares_name(name)}"' for name in KEPT)
+            + f'r.x AS "{total_name("amount")}", '
+            + ", ".join(
+                f'{name}s.n AS "{squares_name(name)}", {name}s.x AS "{total_name("amount", name)}"' for name in KEPT
+            )
             + " FROM plain AS p "
-            + 'JOIN (SELECT "unit$id", count(*) AS n, min(rowid) AS number FROM plain GROUP BY 1) AS r '
+            + 'JOIN (SELECT "unit$id", count(*) AS n, min(rowid) AS number, CAST(sum(amount) AS BIGINT) AS x '
+            "FROM plain GROUP BY 1) AS r "
             + 'USING ("unit$id") '
             + " ".join(f'JOIN {joined} USING ("unit$id")' for joined in squares.values())
             + ' ORDER BY p."unit$id"'

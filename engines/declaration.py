@@ -6,13 +6,14 @@ import datetime
 import hashlib
 import hmac
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from engines.records import write_record
 from engines.snapshot_findings import SnapshotFinding
 from engines.stored import FORMAT
 from engines.table_source import TableSource
 from privacy.policy import Column, ColumnType, Dataset, KeyValue, Reference, Table
-from privacy.stored_norms import SQUARES_MAX
+from privacy.stored_norms import SQUARES_MAX, KeptTotal
 from privacy.values import Json
 
 __all__ = [
@@ -113,12 +114,16 @@ def described_unit(dataset: Dataset) -> dict[str, Json]:
     return {"table": table.name, "key": None if dataset.unit.key is None else _spelled(table, dataset.unit.key)}
 
 
-def described_table(dataset: Dataset, table: Table, source: TableSource) -> dict[str, Json]:
+def described_table(
+    dataset: Dataset, table: Table, source: TableSource, totals: Sequence[KeptTotal] = ()
+) -> dict[str, Json]:
     """A declared table and its source as workers read them. The version of the data is made of it."""
     last = table
     # Only where norms are kept: the versions of other data stay what they were.
     norms = norms_stored(table)
     more: dict[str, Json] = {} if norms is None else {"norms": list(norms)}
+    if totals:
+        more["totals"] = [write_record(total) for total in totals]
     for reference in table.unit_path:
         following = dataset.table(reference.table)
         assert following is not None
@@ -246,14 +251,23 @@ def _place(key: KeyValue) -> int | None:
     return key.toordinal() if type(key) is datetime.date else None
 
 
-def data_version(dataset: Dataset, sources: Sequence[TableSource], digests: Sequence[str], draw_key: bytes) -> str:
+def data_version(
+    dataset: Dataset,
+    sources: Sequence[TableSource],
+    digests: Sequence[str],
+    draw_key: bytes,
+    *,
+    totals: Mapping[str, Sequence[KeptTotal]] | None = None,
+) -> str:
     """16 hex digits that change with the contents, the declared shape and the draw key.
 
     Keyed, because the version is public: a plain hash of private files would let anyone confirm a guess of them.
     """
-    # The location of the files has no meaning.
+    # The location of the files has no meaning. Of totals it is which columns have them: bounds may change.
+    summed = {name: [total.column for total in listed] for name, listed in (totals or {}).items()}
     shape = [
         {name: value for name, value in described_table(dataset, *pair).items() if name not in ("path", "paths")}
+        | ({"totals": summed[pair[0].name]} if summed.get(pair[0].name) else {})
         for pair in zip(dataset.tables, sources, strict=True)
     ]
     document = {

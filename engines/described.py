@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engines.table_source import DateOrder, DecimalMark, Encoding, SourceFormat, ThousandsMark
+from privacy.stored_norms import KeptTotal
 
 __all__ = [
     "AllowedKeys",
@@ -96,6 +97,7 @@ class TwinTable:
     columns: tuple[DescribedColumn, ...]
     norms: tuple[str, ...] | None = None
     """The columns by which the squares of units' rows are kept, None where no norms are."""
+    totals: tuple[KeptTotal, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,7 @@ class BuildTable(SourceFile):
     rows_stored: int | None
     columns: tuple[DescribedColumn, ...]
     norms: tuple[str, ...] | None = None
+    totals: tuple[KeptTotal, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,11 @@ keyed hash of the unit's key that no other unit can change; where each row is a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, TypeVar
 
 from engines.arrays import columns_of, decode_values
@@ -23,19 +24,28 @@ from engines.snapshot_findings import SnapshotFinding, SnapshotRefused
 from engines.stored import Snapshot, SnapshotReport, open_snapshot, public_columns, publish, snapshot_file, sweep
 from engines.table_source import TableSource
 from privacy.policy import Dataset, KeyValue
+from privacy.stored_norms import KeptTotal
 from privacy.values import Cell, Json
 
 __all__ = ["Refused", "attach_options", "build_snapshot", "public_values", "read_refused"]
 
 _BUILD_SECONDS: Final = 6 * 3600.0
 _READ_SECONDS: Final = 60.0
+NO_TOTALS: Final[Mapping[str, Sequence[KeptTotal]]] = MappingProxyType({})
 _DRAW_KEY_BYTES_MIN: Final = 16
 _Answer = TypeVar("_Answer")
 _KEY_KINDS: Final = ("integer", "text", "boolean", "date", "timestamp")
 
 
-def build_snapshot(dataset: Dataset, sources: Sequence[TableSource], *, directory: Path, draw_key: bytes) -> Snapshot:
-    """Build, or find, the snapshot of these sources under this declaration.
+def build_snapshot(
+    dataset: Dataset,
+    sources: Sequence[TableSource],
+    *,
+    directory: Path,
+    draw_key: bytes,
+    totals: Mapping[str, Sequence[KeptTotal]] = NO_TOTALS,
+) -> Snapshot:
+    """Build, or find, the snapshot of these sources under this declaration, which keeps these totals by table.
 
     Requires: `draw_key` is the dataset's secret, at least 16 random bytes, the same for every version.
     Ensures: the same contents, declared shape and draw key give the same `data_version`, and then the existing
@@ -57,7 +67,7 @@ def build_snapshot(dataset: Dataset, sources: Sequence[TableSource], *, director
     with LoneWorker(attach_options(), directory=directory) as worker:
         request: dict[str, Json] = {"operation": "fingerprint", "sources": [source.described() for source in ordered]}
         fingerprints = _completed(worker.call(request, timeout_seconds=_BUILD_SECONDS, parse=_fingerprints))
-        version = data_version(dataset, ordered, [item.digest for item in fingerprints], draw_key)
+        version = data_version(dataset, ordered, [item.digest for item in fingerprints], draw_key, totals=totals)
         path = snapshot_file(directory, version)
         existing = open_snapshot(path)
         if existing is not None:
@@ -66,13 +76,17 @@ def build_snapshot(dataset: Dataset, sources: Sequence[TableSource], *, director
             "operation": "build",
             "unit": described_unit(dataset),
             "draw_key": draw_key.hex(),
-            "tables": [described_table(dataset, *pair) for pair in zip(dataset.tables, ordered, strict=True)],
+            "tables": [
+                described_table(dataset, table, source, totals.get(table.name, ()))
+                for table, source in zip(dataset.tables, ordered, strict=True)
+            ],
             "sources": [write_record(item) for item in fingerprints],
         }
         report = _completed(worker.call(build, timeout_seconds=_BUILD_SECONDS, parse=_report))
         publish(
                 worker.directory / "snapshot.duckdb", path, dataset, report,
                 norms={table.name: norms for table in dataset.tables if (norms := norms_stored(table)) is not None},
+                totals=totals,
             )  # fmt: skip
     return Snapshot(path, version, report)
 

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Final
 
 from engines.frames import FrameFault
-from engines.records import read_record
+from engines.records import read_record, read_records, write_record
 from privacy.policy import Dataset
+from privacy.stored_norms import KeptTotal
 
 __all__ = [
     "Snapshot",
@@ -28,6 +29,7 @@ __all__ = [
     "publish",
     "snapshot_file",
     "stored_norms",
+    "stored_totals",
     "sweep",
 ]
 
@@ -118,6 +120,16 @@ def stored_norms(path: Path) -> dict[str, tuple[str, ...]]:
         return {}
 
 
+def stored_totals(path: Path) -> dict[str, tuple[KeptTotal, ...]]:
+    """For each table of a snapshot the totals that it keeps. Empty where the manifest says nothing of them."""
+    try:
+        totals = _manifest(path)["totals"]
+        assert isinstance(totals, dict)
+        return {name: tuple(read_records(KeptTotal, listed)) for name, listed in totals.items()}
+    except (OSError, ValueError, LookupError, FrameFault):
+        return {}
+
+
 def _manifest(path: Path) -> dict[str, object]:
     manifest = json.loads(_manifest_path(path).read_text())
     if not isinstance(manifest, dict):
@@ -130,11 +142,17 @@ def _manifest_path(path: Path) -> Path:
 
 
 def publish(
-    built: Path, path: Path, dataset: Dataset, report: SnapshotReport, *, norms: Mapping[str, Sequence[str]]
+    built: Path,
+    path: Path,
+    dataset: Dataset,
+    report: SnapshotReport,
+    *,
+    norms: Mapping[str, Sequence[str]],
+    totals: Mapping[str, Sequence[KeptTotal]],
 ) -> None:
     """Make the finished file visible under its version: durable first, then renamed; the manifest comes last.
 
-    `norms` lists for each table that keeps norms of its units the columns of their squares.
+    `norms` lists for each table that keeps norms of its units the columns of their squares, `totals` its totals.
     """
     os.chmod(built, 0o400)
     _sync(built)
@@ -153,6 +171,7 @@ def publish(
             if not table.protected
         },
         "norms": norms,
+        "totals": {name: [write_record(total) for total in listed] for name, listed in totals.items()},
     }
     os.replace(built, path)
     descriptor, name = tempfile.mkstemp(prefix=".manifest-", dir=path.parent)

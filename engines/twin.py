@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from engines.declaration import described_column
+from engines.records import write_record
 from privacy.policy import Dataset
 from privacy.values import Json
 
@@ -52,6 +53,7 @@ def twin_of(dataset: Dataset) -> Twin:
             "protected": table.protected,
             "columns": [described_column(c) for c in table.columns],
             "norms": None if table.stored_norms is None else list(table.stored_norms),
+            "totals": [write_record(total) for total in table.stored_totals],
         }
         for table in dataset.tables
     )

@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from privacy.bounds import AskedContribution, AutomaticContribution, ContributionBound, ValueBounds
 from privacy.public_rows import PublicRows
+from privacy.stored_norms import KeptTotal
 from privacy.unit import Neighbouring, PrivacyUnit
 
 __all__ = [
@@ -176,7 +177,8 @@ class Table:
     which answers appear, and nothing else.
 
     `stored_norms` are the columns by which the snapshot keeps the squares of each unit's rows (see stored_norms.py);
-    None where it keeps no norms: an older snapshot, or a table of which a unit has one row. No number depends on it.
+    None where it keeps no norms: an older snapshot, or a table of which a unit has one row. No number depends on it,
+    nor on `stored_totals`, the totals that it keeps beside them.
 
     `drawn` identifies a synthetic table, which is public and in no snapshot: outer queries read it, and nothing else.
     """
@@ -194,6 +196,7 @@ class Table:
     rows_expected: int | None = None
     stored_norms: tuple[str, ...] | None = None
     drawn: str | None = None
+    stored_totals: tuple[KeptTotal, ...] = ()
 
     def __post_init__(self) -> None:
         assert self.drawn is None or not self.protected

@@ -5,6 +5,9 @@ Every row of a protected table with several rows of a unit has, of the unit that
     unit$rows            how many rows of the table it has: the L1 norm of its counts, whatever the groups
     unit$squares$COLUMN  the sum of the squares of its rows for each value of that column (NULL is one of them): the
                          square of the L2 norm of its counts by the column
+    unit$total$COLUMN    the sum of that column's values over its rows, each as the whole number of steps that a SUM
+                         adds for it, none of them negative: the L1 norm of its sums, whatever the groups
+    unit$total$COLUMN$BY the sum of the squares of these sums for each value of the column BY: the square of the L2 norm
     unit$first           true in exactly one row of each unit: one row for each unit without grouping
 
 They are made when the data is attached, of the rows that are stored, and are functions of the unit's own rows alone.
@@ -12,7 +15,9 @@ They are made when the data is attached, of the rows that are stored, and are fu
 
 from __future__ import annotations
 
-__all__ = ["FIRST", "ROWS", "SQUARES_MAX", "squares_name"]
+from dataclasses import dataclass
+
+__all__ = ["FIRST", "ROWS", "SQUARES_MAX", "TOTALS_MAX", "KeptTotal", "squares_name", "total_name"]
 
 ROWS, FIRST = "unit$rows", "unit$first"
 
@@ -20,6 +25,34 @@ SQUARES_MAX = 8
 """Most columns of a table for which squares are kept, the first in the order of the declaration."""
 
 
+TOTALS_MAX = 4
+"""Most columns of a table of which totals are kept, the first with bounds in the order of the declaration."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptTotal:
+    """What is added up of a column: two expressions of an engine, `nearest` of a stored row `t`, and `held` of that.
+
+    They say what was added up, so that no other sum is taken for it; `squares` says that sums of squares by
+    the columns of the table's squares are kept too.
+    """
+
+    column: str
+    nearest: str
+    held: str
+    squares: bool
+
+    @property
+    def placed(self) -> str:
+        """The name of `nearest` in `held`."""
+        return f"q${self.column}"
+
+
 def squares_name(column: str) -> str:
     """The column of the squares by a declared column."""
     return f"unit$squares${column}"
+
+
+def total_name(column: str, by: str | None = None) -> str:
+    """The column of the totals of a declared column, or of their squares by another one."""
+    return f"unit$total${column}" if by is None else f"unit$total${column}${by}"

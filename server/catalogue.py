@@ -23,7 +23,7 @@ from pathlib import Path
 
 from engines.snapshot import build_snapshot, public_values
 from engines.snapshot_findings import SnapshotFinding, SnapshotRefused
-from engines.stored import open_snapshot, snapshot_file, stored_norms
+from engines.stored import open_snapshot, snapshot_file, stored_norms, stored_totals
 from privacy.policy import ColumnType, Dataset, KeyValue, PublicKeys
 from privacy.refusal import Finding
 from server.datasets import (
@@ -44,6 +44,7 @@ from server.public_rows import SnapshotRows
 from server.services import DatasetRefused, OtherName
 from server.store.registry import Registry
 from server.store.versions import EITHER, DatasetVersion, version_tag
+from sql_rewrite.kept_totals import kept_totals
 
 __all__ = ["Broken", "ServedDatasets"]
 
@@ -252,6 +253,7 @@ class ServedDatasets:
                 sources(file, directory),
                 directory=self._snapshots_directory / file.dataset,
                 draw_key=self._draw_key(file.dataset),
+                totals=kept_totals(draft),
             )
         except SnapshotRefused as refused:
             raise DatasetRefused([_snapshot_finding(finding, file) for finding in refused.findings]) from None
@@ -396,8 +398,11 @@ def _with_public_keys(dataset: Dataset, snapshot: Path) -> Dataset:
 
 def _with_stored_norms(dataset: Dataset, snapshot: Path) -> Dataset:
     """The dataset with the norms of units that its snapshot keeps: those of earlier versions keep none."""
-    norms = stored_norms(snapshot)
-    tables = tuple(replace(table, stored_norms=norms.get(table.name)) for table in dataset.tables)
+    norms, totals = stored_norms(snapshot), stored_totals(snapshot)
+    tables = tuple(
+        replace(table, stored_norms=norms.get(table.name), stored_totals=totals.get(table.name, ()))
+        for table in dataset.tables
+    )
     return replace(dataset, tables=tables)
 
 

@@ -30,7 +30,7 @@ from typing import assert_never
 
 from privacy.policy import ColumnType
 from privacy.statement import Shared, SharedTable, Statement, StatementKey, StatementPlaces, StatementSum
-from privacy.statistic import Statistic
+from privacy.statistic import Statistic, StatisticKind
 from privacy.stored_norms import FIRST
 from sql_rewrite.bounded import BoundedCore, BoundedStatistic
 from sql_rewrite.conditions_first import conditions_first
@@ -378,15 +378,17 @@ class _Lowering:
 
     # Units
 
-    def _counts_rows(self, bounded: BoundedStatistic) -> bool:
-        """Whether it is the number of all rows of a unit: its norm, where that adds up over rows."""
+    def _is_norm(self, bounded: BoundedStatistic) -> bool:
+        """Whether it is the number of all rows of a unit, or their sum: its norm, where that adds up over rows."""
+        if bounded.statistic.kind is StatisticKind.SUM:
+            return True
         return self._vector(bounded) == [ONE] and bounded.filter is None and bounded.present is None
 
     def _norms_summed(self, shared: Relation | None) -> Relation:
         """Units scaled to norms, and summed per group."""
         vectors = {bounded.statistic.name: self._vector(bounded) for bounded in self.bounded.statistics}
         stored = known_norms(self.bounded)
-        if stored is not None and not self.keys and all(map(self._counts_rows, self.bounded.statistics)):
+        if stored is not None and not self.keys and all(map(self._is_norm, self.bounded.statistics)):
             return NormSums(self.bounded, self.keys, self.hidden).of_units(self._units_stored())
         if stored is not None:
             rows = self._base(with_unit=False, norms=stored)

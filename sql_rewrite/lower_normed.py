@@ -278,6 +278,8 @@ class NormSums(NormWorth):
             case NormOf.ROWS | NormOf.UNITS:
                 return False
             case NormOf.SUM:
+                if self.shape is Shape.STORED:
+                    return False  # kept_totals.py keeps none that is beyond 62 bits
                 terms = self.contribution.rows if self.shape is Shape.ROWS else self.contribution.cells
                 return terms * NORM_MAX >= _NARROW
             case _:

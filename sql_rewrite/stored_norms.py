@@ -5,24 +5,32 @@ grouping these rows would give for the unit which owns the row: the sum of its r
 or the sum of the squares of its rows in each cell (L2). And the rows with `unit$first` are one row of each unit that
 has a row, and no other.
 
-Proof. The core reads one stored table with neither WHERE nor condition, and the norm counts rows without a filter: so
-its rows are all rows of the table, each once, and what it counts of a unit is its rows. `unit$rows` is their number,
-whatever the groups are. With one key, which is a column as it is stored, a unit's cells are its rows for each value of
-the column, NULL among them, and `unit$squares$COLUMN` is the sum of the squares of their numbers. Attaching makes all
-three of the rows that it stores (engines/handlers/units.py), and no table changes after that. Every sum is therefore
-the same integer as without the columns: factor times value, added up per cell (lower_normed.py), and every histogram.
-Sensitivities, prices and identities do not know of it. An older snapshot keeps no norms, and gets the other shapes.
+Proof. The core reads one stored table with neither WHERE nor condition, and the norm has no filter: so its rows are
+all rows of the table, each once. Where it counts rows, what it counts of a unit is its rows. `unit$rows` is their
+number, whatever the groups are. With one key, which is a column as it is stored, a unit's cells are its rows for each
+value of the column, NULL among them, and `unit$squares$COLUMN` is the sum of the squares of their numbers. Of a norm
+of sums the argument and its encoding are written as the texts with which a total was made (kept_totals.py): the total
+is the sum of the same integers, none of them negative, so their sum over the unit's rows is the sum of absolute
+values over its cells, and `unit$total$COLUMN$BY` the sum of the squares. All are within the greatest norm, where
+grouping holds sums to it, so that changes none. No row's integer is beyond its cell's, so that row times factor fits
+where cell times factor does. Attaching makes all three of the rows that it stores (engines/handlers/units.py), and no
+table changes after that. Every sum is therefore the same integer as without the columns: factor times value, added up
+per cell (lower_normed.py), and every histogram. Sensitivities, prices and identities do not know of it. An older
+snapshot keeps no norms, and gets the other shapes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import assert_never
 
 from privacy.norms import NormOf, NormPower
-from privacy.stored_norms import ROWS, squares_name
-from sql_rewrite.bounded import BoundedCore
+from privacy.policy import Table
+from privacy.stored_norms import ROWS, squares_name, total_name
+from sql_rewrite.bounded import BoundedCore, BoundedNorm
 from sql_rewrite.contribution import NormedContribution
 from sql_rewrite.expressions import ColumnRef
+from sql_rewrite.kept_totals import total_of
 
 __all__ = ["known_norms"]
 
@@ -41,15 +49,34 @@ def known_norms(bounded: BoundedCore) -> Mapping[str, str] | None:
         return None
     if any(item.statistic.norm is None or item.statistic.tree is not None for item in bounded.statistics):
         return None
-    if any(norm.norm.of is not NormOf.ROWS or norm.filter is not None for norm in bounded.norms):
+    if any(norm.filter is not None for norm in bounded.norms):
         return None
     if any(domain is None for domain in bounded.domains):
         return None
-    if contribution.power is NormPower.L1 or contribution.cells == 1:
-        return {norm.norm.name: ROWS for norm in bounded.norms}
-    if len(core.keys) != 1:
-        return None
-    ((_, key),) = core.keys
-    if not isinstance(key, ColumnRef) or key.relation != source.relation or key.name not in kept:
-        return None
-    return {norm.norm.name: squares_name(key.name) for norm in bounded.norms}
+    by = None
+    if contribution.power is NormPower.L2 and contribution.cells > 1:
+        if len(core.keys) != 1:
+            return None
+        ((_, key),) = core.keys
+        if not isinstance(key, ColumnRef) or key.relation != source.relation or key.name not in kept:
+            return None
+        by = key.name
+    found = {norm.norm.name: _column(norm, source.table, by) for norm in bounded.norms}
+    known = {name: column for name, column in found.items() if column is not None}
+    return known if len(known) == len(found) else None
+
+
+def _column(norm: BoundedNorm, table: Table, by: str | None) -> str | None:
+    """The column that has a norm (with `by` its square, over the cells of that column); None where none has."""
+    match norm.norm.of:
+        case NormOf.ROWS:
+            return ROWS if by is None else squares_name(by)
+        case NormOf.SUM:
+            total = total_of(norm.argument, norm.encoding, table.rows_stored) if table.stored_totals else None
+            if total is None or total not in table.stored_totals or (by is not None and not total.squares):
+                return None
+            return total_name(total.column, by)
+        case NormOf.UNITS:
+            return None
+        case _:
+            assert_never(norm.norm.of)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from engines.described import DescribedColumn
 from engines.handlers.connection import literal
 from privacy.policy import ColumnType
-from privacy.stored_norms import FIRST, ROWS, squares_name
+from privacy.stored_norms import FIRST, ROWS, KeptTotal, squares_name, total_name
 
 __all__ = ["PLAIN_TYPES", "enumeration", "norm_types", "stored_type"]
 
@@ -25,6 +25,8 @@ def stored_type(column: DescribedColumn) -> str:
     return enumeration(column) or PLAIN_TYPES[column.type]
 
 
-def norm_types(columns: Sequence[str]) -> list[tuple[str, str]]:
+def norm_types(columns: Sequence[str], totals: Sequence[KeptTotal]) -> list[tuple[str, str]]:
     """The columns of kept norms, with squares by these columns, and their types (privacy/stored_norms.py)."""
-    return [(ROWS, "BIGINT"), *((squares_name(column), "BIGINT") for column in columns), (FIRST, "BOOLEAN")]
+    names = [ROWS, *map(squares_name, columns), *(total_name(total.column) for total in totals)]
+    names += [total_name(total.column, by) for total in totals if total.squares for by in columns]
+    return [*((name, "BIGINT") for name in names), (FIRST, "BOOLEAN")]

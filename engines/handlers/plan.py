@@ -89,7 +89,7 @@ def open_twin(tables: object, schema: str) -> Twin:
         if table.protected:
             columns += ['"unit$id" INTEGER', '"unit$draw" UBIGINT']
         if table.norms is not None:
-            columns += [f"{identifier(name)} {kind}" for name, kind in norm_types(table.norms)]
+            columns += [f"{identifier(name)} {kind}" for name, kind in norm_types(table.norms, table.totals)]
         stored.execute(f"CREATE TABLE main.{identifier(table.name)} ({', '.join(columns)})")
     seen = open_tables(stored, described, schema=schema)
     lock_down(stored, local_files=False)

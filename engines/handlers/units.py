@@ -13,7 +13,7 @@ from engines.handlers.sources import Refused
 from engines.handlers.stage import Staged
 from engines.snapshot_findings import SnapshotFinding
 from engines.stored import TableReport
-from privacy.stored_norms import FIRST, ROWS, squares_name
+from privacy.stored_norms import FIRST, ROWS, KeptTotal, squares_name, total_name
 
 __all__ = ["make_units", "store_table", "verify_units"]
 
@@ -98,26 +98,45 @@ def _choose_rows(
     return one_number(connection, f"SELECT count(*) FROM staging.main.beyond{position}")
 
 
-def _make_norms(connection: duckdb.DuckDBPyConnection, columns: Sequence[str], position: int, rows: str) -> None:
+def _make_norms(
+    connection: duckdb.DuckDBPyConnection,
+    columns: Sequence[str],
+    totals: Sequence[KeptTotal],
+    position: int,
+    rows: str,
+) -> None:
     """One row for each unit with its norms (privacy/stored_norms.py) over these joined rows, and one of its rows.
 
     What a unit has here is made of its own rows: groups are by unit, and then by unit and one column.
     """
     owned, norms = f"staging.main.owned{position}", f"staging.main.norms{position}"
     keys = "".join(f", t.{identifier(name)} AS k{place}" for place, name in enumerate(columns))
+    keys += "".join(f", {total.nearest} AS {identifier(total.placed)}" for total in totals)
     connection.execute(f"CREATE TABLE {owned} AS SELECT u.id AS id, t.rowid AS number{keys} FROM {rows}")
-    source = f"(SELECT id, count(*) AS n, min(number) AS number FROM {owned} GROUP BY id) AS r"
+    sums = "".join(f", {_total(total)} AS x{number}" for number, total in enumerate(totals))
+    squared = [number for number, total in enumerate(totals) if total.squares]
+    of_cells = "".join(f", {_total(totals[number])} AS x{number}" for number in squared)
+    squares = "".join(f", CAST(sum(x{number} * x{number}) AS BIGINT) AS x{number}" for number in squared)
+    source = f"(SELECT id, count(*) AS n, min(number) AS number{sums} FROM {owned} GROUP BY id) AS r"
     listed = [f"CAST(r.n AS BIGINT) AS {identifier(ROWS)}"]
     for place, name in enumerate(columns):
-        cells = f"SELECT id, count(*) AS n FROM {owned} GROUP BY id, k{place}"
+        cells = f"SELECT id, count(*) AS n{of_cells} FROM {owned} GROUP BY id, k{place}"
         source += (
-            f" JOIN (SELECT id, CAST(sum(n * n) AS BIGINT) AS n FROM ({cells}) GROUP BY id) AS s{place} USING (id)"
+            f" JOIN (SELECT id, CAST(sum(n * n) AS BIGINT) AS n{squares} FROM ({cells}) GROUP BY id) AS s{place}"
+            " USING (id)"
         )
         listed.append(f"s{place}.n AS {identifier(squares_name(name))}")
+        listed += [f"s{place}.x{number} AS {identifier(total_name(totals[number].column, name))}" for number in squared]
+    listed += [f"r.x{number} AS {identifier(total_name(total.column))}" for number, total in enumerate(totals)]
     connection.execute(
         f"CREATE TABLE {norms} AS SELECT r.id AS id, r.number AS number, {', '.join(listed)} FROM {source}"
     )
     connection.execute(f"DROP TABLE {owned}")
+
+
+def _total(total: KeptTotal) -> str:
+    """The sum of what the rows of a group add: none where all are NULL. It is below 2^62."""
+    return f"CAST(coalesce(sum({total.held}), 0) AS BIGINT)"
 
 
 def store_table(
@@ -150,8 +169,8 @@ def store_table(
             beyond = _choose_rows(connection, request, position, source, table.rows_stored)
         kept = f" WHERE t.rowid NOT IN (SELECT number FROM staging.main.beyond{position})" if beyond else ""
         if table.norms is not None:
-            _make_norms(connection, table.norms, position, f"{source}{kept}")
-            columns += [f"n.{identifier(name)}" for name, _ in norm_types(table.norms)[:-1]]
+            _make_norms(connection, table.norms, table.totals, position, f"{source}{kept}")
+            columns += [f"n.{identifier(name)}" for name, _ in norm_types(table.norms, table.totals)[:-1]]
             columns.append(f"t.rowid = n.number AS {identifier(FIRST)}")
             source += f" JOIN staging.main.norms{position} AS n ON u.id = n.id"
         order = f"{kept}{order}"

@@ -47,7 +47,7 @@ from privacy.policy import ColumnType, Table
 from privacy.refusal import Refused
 from privacy.statement import Statement
 from privacy.statistic import StatisticKind
-from privacy.stored_norms import FIRST, ROWS, squares_name
+from privacy.stored_norms import FIRST, ROWS, KeptTotal, squares_name, total_name
 from sql_rewrite import bound as bounding
 from sql_rewrite import lift as lifting
 from sql_rewrite import lower as lowering
@@ -133,6 +133,24 @@ class Store:
                 values.append([squares[owner] for owner in owners])
                 parts.append(f"unnest(CAST(${len(values)} AS BIGINT[])) AS {identifier(squares_name(name))}")
         self.connection.execute(f"CREATE TABLE {identifier(table.name)} AS SELECT {', '.join(parts)}", values)
+        for total in table.stored_totals:
+            self._add_total(table, total)
+
+    def _add_total(self, table: Table, total: KeptTotal) -> None:
+        """What the rows of each unit add up to, beside them; and the squares by each column that has some."""
+        stored, placed = identifier(table.name), identifier(total.placed)
+        added = f"(SELECT *, {total.nearest} AS {placed} FROM {stored} AS t)"
+        own = f'SELECT "unit$id" AS id, CAST(coalesce(sum({total.held}), 0) AS BIGINT) AS x'
+        sums = {total_name(total.column): f"{own} FROM {added} GROUP BY ALL"}
+        for by in table.stored_norms or () if total.squares else ():
+            cells = f"{own}, {identifier(by)} AS k FROM {added} GROUP BY ALL"
+            squares = f"SELECT id, CAST(sum(x * x) AS BIGINT) AS x FROM ({cells}) GROUP BY ALL"
+            sums[total_name(total.column, by)] = squares
+        for name, sql in sums.items():
+            self.connection.execute(f"ALTER TABLE {stored} ADD COLUMN {identifier(name)} BIGINT")
+            self.connection.execute(
+                f'UPDATE {stored} SET {identifier(name)} = s.x FROM ({sql}) AS s WHERE {stored}."unit$id" = s.id'
+            )
 
     def exact(self, statement: Statement) -> Exact:
         """The answer of a statement, read as the private engine reads it."""

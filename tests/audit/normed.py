@@ -18,7 +18,7 @@ from typing import Any
 
 from engines.declaration import norms_stored
 from mechanisms.norm_choice import bin_of, edge
-from privacy.bounds import AutomaticContribution
+from privacy.bounds import AutomaticContribution, ValueBounds
 from privacy.norms import NORM_GRAIN, NORM_MAX, NormOf, NormPower
 from privacy.refusal import Refused
 from privacy.statement import Statement
@@ -28,6 +28,7 @@ from sql_rewrite import norms as norming
 from sql_rewrite.bounded import BoundedCore, BoundedNorm, BoundedStatistic
 from sql_rewrite.contribution import NormedContribution
 from sql_rewrite.evaluate import evaluate
+from sql_rewrite.kept_totals import kept_totals
 from sql_rewrite.lower import UNITS_MAX
 from sql_rewrite.lower_normed import shares_tables
 from sql_rewrite.normed import WEIGHT_PARTS
@@ -45,6 +46,7 @@ __all__ = [
     "check_normed_side",
     "check_stores",
     "with_norms",
+    "without_negatives",
 ]
 
 Key = tuple[Any, ...]
@@ -75,8 +77,29 @@ def automatic(scene: Scene) -> Scene:
 
 
 def with_norms(scene: Scene) -> Scene:
-    """The scene whose snapshot keeps the norms of units (privacy/stored_norms.py)."""
-    tables = tuple(replace(table, stored_norms=norms_stored(table)) for table in scene.dataset.tables)
+    """The scene whose snapshot keeps the norms and totals of units (privacy/stored_norms.py)."""
+    totals = kept_totals(scene.dataset)
+    tables = tuple(
+        replace(table, stored_norms=norms_stored(table), stored_totals=totals.get(table.name, ()))
+        for table in scene.dataset.tables
+    )
+    return replace(scene, dataset=replace(scene.dataset, tables=tables))
+
+
+def without_negatives(scene: Scene) -> Scene:
+    """The scene whose bounds of numbers begin at zero, so that totals of them can be kept; values may lie below."""
+    tables = tuple(
+        replace(
+            table,
+            columns=tuple(
+                column
+                if column.bounds is None
+                else replace(column, bounds=ValueBounds(Fraction(0), max(column.bounds.upper, Fraction(7, 3))))
+                for column in table.columns
+            ),
+        )
+        for table in scene.dataset.tables
+    )
     return replace(scene, dataset=replace(scene.dataset, tables=tables))
 
 

@@ -15,19 +15,23 @@ from typing import Any
 import pytest
 
 from privacy.norms import NormOf, NormPower
-from privacy.statistic import StatisticKind
-from privacy.stored_norms import ROWS, squares_name
-from sql_rewrite import lower, lower_normed, normed, stored_norms
+from privacy.policy import ColumnType
+from privacy.statistic import Encoding, StatisticKind
+from privacy.stored_norms import ROWS, KeptTotal, squares_name, total_name
+from sql_rewrite import kept_totals, lower, lower_normed, normed, stored_norms
 from sql_rewrite.bounded import BoundedCore, BoundedStatistic
 from sql_rewrite.dialects import duckdb as dialect
 from sql_rewrite.dialects.duckdb import DuckDB
+from sql_rewrite.encodings import normed_sum_encoding
+from sql_rewrite.expressions import Call, Expression, columns_of, interval_of
+from sql_rewrite.functions import clip_columns
 from sql_rewrite.layer_values import Factor, Sum
 from sql_rewrite.lower_normed import NormSums
 from sql_rewrite.relations import Binned, UnitTotals
 from sql_rewrite.scalars import Arithmetic, Cast, EngineType, Named, Scalar, Whole
 from tests.audit.generate import Query, Scene, make_scene
 from tests.audit.harness import Store, neighbours_of
-from tests.audit.normed import Seen, audit_norms, automatic, check_stores, with_norms
+from tests.audit.normed import Seen, audit_norms, automatic, check_stores, with_norms, without_negatives
 from tests.audit.violation import Violation
 from tests.thinned import slow_ones
 
@@ -56,6 +60,16 @@ KEPT = [
     "SELECT UPPER(kind) AS k, COUNT(*) AS n FROM visits GROUP BY 1",
     "SELECT p.member, COUNT(*) AS n FROM visits v JOIN people p ON v.person_id = p.person_id GROUP BY 1",
 ]
+TOTALS = [
+    "SELECT kind, SUM(cost) AS s FROM visits GROUP BY 1",
+    "SELECT SUM(cost) AS s, COUNT(*) AS n, SUM(days) AS d FROM visits",
+    "SELECT urgent, SUM(days) AS s, AVG(cost) AS a, SUM(cost) AS c FROM visits GROUP BY 1",
+    "SELECT SUM(days * 3) AS s FROM visits",
+    "SELECT SUM(cost) AS s FROM visits WHERE urgent",
+    "SELECT kind, SUM(days) AS s FROM visits GROUP BY 1",
+]
+"""The same of sums, where bounds begin at zero."""
+
 """Questions some of whose units have norms that a snapshot keeps, and some that look like these."""
 
 HIDDEN = [
@@ -137,6 +151,9 @@ def test_norms_that_a_snapshot_keeps(rows: int) -> None:
     scene = with_norms(with_visits(automatic(make_scene(3)), rows))
     seen = look(scene, KEPT, spare=True)
     assert seen.triples > 15
+    above = with_norms(without_negatives(with_visits(automatic(make_scene(3)), rows)))
+    assert len([total for table in above.dataset.tables for total in table.stored_totals]) > 1
+    assert look(above, TOTALS, spare=True).triples > 8
 
 
 # Planted bugs
@@ -360,9 +377,35 @@ def kept_for_two_keys(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(lower, "known_norms", known)
 
 
+def total_of_another_value(patch: pytest.MonkeyPatch) -> None:
+    """A total of the column whatever is computed of it."""
+    plain = kept_totals.total_of
+
+    def total(argument: Expression | None, encoding: Encoding | None, rows: int) -> KeptTotal | None:
+        found = plain(argument, encoding, rows)
+        if found is None and isinstance(argument, Call):
+            (ref,) = columns_of(argument)
+            bounds = interval_of(clip_columns(ref))
+            assert bounds.lower is not None
+            assert bounds.upper is not None
+            ways = normed_sum_encoding(bounds.lower, bounds.upper, integer=ref.type is ColumnType.INTEGER, rows=rows)
+            return plain(clip_columns(ref), ways, rows)
+        return found
+
+    patch.setattr(stored_norms, "total_of", total)
+
+
+def total_in_place_of_squares(patch: pytest.MonkeyPatch) -> None:
+    """The L1 norm of sums where the square of their L2 norm belongs."""
+    patch.setattr(stored_norms, "total_name", lambda column, by=None: total_name(column))
+
+
 @pytest.mark.parametrize(
     ("plant", "text"),
     [
+        (total_of_another_value, TOTALS[3]),
+        (total_in_place_of_squares, TOTALS[5]),
+        (kept_whatever_where_says, TOTALS[4]),
         (kept_whatever_where_says, KEPT[5]),
         (kept_for_each_power, KEPT[0]),
         (kept_by_another_column, KEPT[0]),
@@ -374,7 +417,8 @@ def test_a_planted_bug_of_kept_norms_is_found(
     plant: Callable[[pytest.MonkeyPatch], None], text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One deliberate bug per condition under which a norm is the one that the snapshot keeps."""
-    scene = with_norms(with_visits(automatic(make_scene(3)), 60))
+    scene = with_visits(automatic(make_scene(3)), 60)
+    scene = with_norms(without_negatives(scene) if text in TOTALS else scene)
     plant(monkeypatch)
     with pytest.raises(Violation, match=r"expected|changed by|bins of"):
         look(scene, [text], (NormPower.L2,), spare=True)

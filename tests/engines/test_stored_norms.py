@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from engines.declaration import norms_stored
 from engines.snapshot import build_snapshot
-from engines.stored import stored_norms
+from engines.stored import stored_norms, stored_totals
 from engines.table_source import TableSource
+from privacy.bounds import ValueBounds
 from privacy.stored_norms import SQUARES_MAX
+from sql_rewrite.kept_totals import kept_totals
 from tests.engines.datasets import DRAW_KEY, column, dataset, people, read, visits, write_csv
 
 KEYED = replace(
@@ -54,6 +58,43 @@ def test_one_row_of_each_unit_is_the_first(snapshot: Path) -> None:
     first = 'SELECT person, count(*) FILTER (WHERE "unit$first") FROM visits GROUP BY 1 ORDER BY 1'
     assert read(snapshot, first) == [(0, 1), (1, 1), (2, 1)]
     assert read(snapshot, 'SELECT count(*) FROM visits WHERE "unit$first" IS NULL') == [(0,)]
+
+
+def test_totals_are_sums_of_the_rows_of_a_unit(tmp_path: Path) -> None:
+    """Of the rows that are stored, each clipped; squares by each column with public keys. NULL adds nothing."""
+    keyed = replace(
+        KEYED,
+        columns=(*KEYED.columns, replace(column("paid", "number"), bounds=ValueBounds(Fraction(0), Fraction(9, 2)))),
+    )
+    declared = dataset(people(), keyed)
+    sources = (
+        TableSource("people", write_csv(tmp_path / "p.csv", "id", "0", "1", "2", "3"), "csv"),
+        TableSource(
+            "visits",
+            write_csv(tmp_path / "v.csv", "visit,person,city,kind,urgent,paid",
+                      *(f"{row},{'' if n % 7 == 0 else n - 5.25}" for n, row in enumerate(ROWS))),
+            "csv",
+        ),
+    )  # fmt: skip
+    totals = kept_totals(declared)
+    (total,) = totals["visits"]
+    plain = build_snapshot(declared, sources, directory=tmp_path / "plain", draw_key=DRAW_KEY)
+    built = build_snapshot(declared, sources, directory=tmp_path / "snapshots", draw_key=DRAW_KEY, totals=totals)
+    assert built.data_version != plain.data_version
+    assert (stored_totals(plain.path), stored_totals(built.path)) == ({}, totals)
+    rows = read(built.path, 'SELECT person, kind, urgent, paid, "unit$total$paid", "unit$total$paid$kind", '
+                            '"unit$total$paid$urgent" FROM visits')  # fmt: skip
+    step = float(total.nearest.split("CAST('")[-1].split("'")[0])
+    for person in (0, 1, 2):
+        own = [row for row in rows if row[0] == person]
+        added = [0 if row[3] is None else round(min(max(float(str(row[3])), 0.0), 4.5) * step) for row in own]
+        assert {row[4] for row in own} == {sum(added)}
+        for place, stored in ((1, 5), (2, 6)):
+            cells = Counter[object]()
+            for row, amount in zip(own, added, strict=True):
+                cells[row[place]] += amount
+            assert {row[stored] for row in own} == {sum(amount**2 for amount in cells.values())}
+    assert any(row[4] for row in rows)
 
 
 def test_which_tables_keep_norms() -> None:

@@ -7,19 +7,21 @@ from fractions import Fraction
 
 import pytest
 
-from privacy.bounds import AskedContribution, AutomaticContribution, ContributionBound
+from privacy.bounds import AskedContribution, AutomaticContribution, ContributionBound, ValueBounds
 from privacy.norms import BINS, NORM_GRAIN, NORM_MAX, NormOf, NormPower
-from privacy.policy import ROWS_STORED_MOST, Dataset
+from privacy.policy import ROWS_STORED_MOST, Dataset, Table
 from privacy.refusal import Refused
 from privacy.statistic import StatisticKind
 from sql_rewrite.bound import BoundedCore, bound
 from sql_rewrite.contribution import WEIGHED_GROUPS_MOST, WEIGHED_LONG_MOST, Contribution, NormedContribution
 from sql_rewrite.cost import work_of
+from sql_rewrite.kept_totals import kept_totals
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import UNITS_MAX, lower
 from sql_rewrite.normed import PARTS_LEAST, PARTS_MOST, WEIGHT_PARTS, parts_at
 from sql_rewrite.norms import at_norms, lower_norms, norm_core, norm_key
 from sql_rewrite.plan_key import core_key
+from sql_rewrite.stored_norms import known_norms
 from tests.sql_rewrite.datasets import AUTOMATIC, CLINIC
 
 REGIONS = "FROM visits v JOIN hospitals h USING (hospital_id) GROUP BY 1"
@@ -263,3 +265,33 @@ def test_norms_that_a_snapshot_keeps_change_no_identity_and_save_work() -> None:
             assert after.unit_nanoseconds < before.unit_nanoseconds
             assert after.row_nanoseconds < before.row_nanoseconds
             assert '"unit$first"' in lower_norms(other).sql
+
+
+def test_totals_that_a_snapshot_keeps_are_those_of_the_same_values() -> None:
+    """A sum of the stored column in its bounds is known, whatever stands beside it; every other one is not."""
+    bounded = AUTOMATIC.bounded_by(AskedContribution(automatic=True))
+    tables = tuple(replace(one, stored_norms=()) if not one.one_row else one for one in bounded.tables)
+    plain = replace(bounded, tables=tables)
+    totals = kept_totals(plain)
+    assert totals
+    kept = replace(plain, tables=tuple(replace(one, stored_totals=totals.get(one.name, ())) for one in tables))
+    for sql, known in (
+        ("SELECT SUM(cost) AS s FROM visits", True),
+        ("SELECT COUNT(*) AS n, SUM(cost) AS s FROM visits", True),
+        ("SELECT SUM(cost) FILTER (WHERE cost > 5) AS s FROM visits", False),
+        ("SELECT SUM(LEAST(cost, 5)) AS s FROM visits", False),
+        ("SELECT SUM(cost) AS s FROM visits WHERE cost > 5", False),
+    ):
+        before, after = core(sql, dataset=plain), core(sql, dataset=kept)
+        assert core_key(before, plain) == core_key(after, kept)
+        assert (known_norms(after) is not None) is known
+        assert known_norms(before) is None
+    narrower = replace(
+        kept, tables=tuple(_with_bounds(one, "cost", ValueBounds(Fraction(0), Fraction(7))) for one in kept.tables)
+    )
+    assert known_norms(core("SELECT SUM(cost) AS s FROM visits", dataset=narrower)) is None
+
+
+def _with_bounds(table: Table, name: str, bounds: ValueBounds) -> Table:
+    columns = [replace(one, bounds=bounds) if one.name == name else one for one in table.columns]
+    return replace(table, columns=tuple(columns))
