@@ -185,7 +185,8 @@ async def list_datasets(request: Request, caller: Annotated[Caller, Depends(role
     **describe(
         "getDataset",
         "Read a dataset's public metadata",
-        "Tables, columns, types, declared bounds and keys, limits per query, versions. Nothing is read from rows, "
+        "Tables, columns, types, declared bounds and keys, limits per query, versions; synthetic tables that the "
+        "caller may read are among them. Nothing is read from rows, "
         "except for `profile`: noisy figures about the data with error bars, null where the owner made none. "
         "`limits.epsilon_min` is the least epsilon of the dataset's root budget that an answer takes which reads rows: "
         f"the declared one, or the share that affords {RUNS:,} such answers; null while there is no budget.",
@@ -202,7 +203,7 @@ async def get_dataset(
 ) -> Response:
     """GET /v1/datasets/{dataset}."""
     services = services_of(request)
-    body = await in_thread(lambda: _whole_body(services, found))
+    body = await in_thread(lambda: _whole_body(services, services.synthetic.beside(found, caller.name)))
     return json_response(body, headers={"ETag": _etag(found)})
 
 
@@ -218,12 +219,14 @@ async def get_dataset(
     ),
 )
 async def get_table(
+    request: Request,
     caller: Annotated[Caller, Depends(roles(*Role))],
     dataset: Annotated[Dataset, Depends(visible_dataset)],
     table: str,
 ) -> Response:
     """GET /v1/datasets/{dataset}/tables/{table}."""
-    found = dataset.table(table)
+    services = services_of(request)
+    found = await in_thread(lambda: services.synthetic.beside(dataset, caller.name).table(table))
     if found is None:
         raise not_found("table")
     return json_response(table_body(found))

@@ -104,6 +104,11 @@ def test_others_neither_read_a_table_nor_learn_of_it(shared: Clinic) -> None:
     theirs, _ = shared.somebody(epsilon="10")
     made = make(shared, mine, name="mine").json()
     assert ask(shared, theirs, "SELECT COUNT(*) FROM mine").json()["code"] == "unknown_table"
+    for who, there in (mine, True), (theirs, False):
+        tables = shared.call(who, "GET", "/v1/datasets/clinic").json()["tables"]
+        assert ("mine" in [table["name"] for table in tables]) is there
+        read = shared.call(who, "GET", "/v1/datasets/clinic/tables/mine")
+        assert read.status_code == (200 if there else 404)
     assert shared.call(theirs, "GET", f"/v1/synthetic/{made['id']}").status_code == 404
     assert shared.call(theirs, "DELETE", f"/v1/synthetic/{made['id']}").status_code == 404
     assert shared.call(theirs, "GET", "/v1/synthetic").json()["synthetic"] == []
