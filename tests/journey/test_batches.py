@@ -319,6 +319,22 @@ def test_what_fails_is_one_opaque_outcome_and_stays_charged(shared: Clinic, monk
     assert shared.spent(account) > 0
 
 
+def test_a_batch_that_cannot_be_stored_costs_nothing(shared: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that the charge is given back, because no engine has seen it, and that a retry under the key is told so."""
+    who, account = shared.somebody()
+
+    def full(*_: object) -> None:
+        raise OSError("no space left")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(type(shared.services.registry), "add_batch", full)
+        assert send(shared, who, HALVES, key="full").status_code == 500
+    assert shared.spent(account) == 0
+    again = send(shared, who, HALVES, key="full")
+    assert (again.status_code, again.json()["code"]) == (409, "conflict")
+    assert send(shared, who, HALVES, key="another").status_code == 200
+
+
 def test_everything_is_drawn_at_the_gateway_from_one_charge(shared: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shows that a tree is one measurement, and that what it costs is what was charged: no level is free."""
     who, account = shared.somebody(kind=FilterKind.PURE)
