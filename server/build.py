@@ -11,6 +11,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from accountant.ledger import Ledger, utc_now
 from engines.incidents import Incidents
@@ -91,80 +92,103 @@ def _checks(private: PrivateEngine, shell: ShellEngine, ledger: Ledger, catalogu
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What everything that a server offers is made of."""
+
+    ledger: Ledger
+    registry: Registry
+    private: PrivateEngine
+    shell: ShellEngine
+    catalogue: ServedDatasets
+    pace: Pace
+    pause: Pause
+    bits: SystemBits
+
+
+def _started(settings: Settings, incidents: Incidents, started: contextlib.ExitStack) -> _Parts:
+    """The engines, the ledger and what is served; each is closed with the stack."""
+    private = PrivateEngine(
+        workers=settings.engine_workers,
+        threads=settings.engine_threads,
+        memory_limit_mb=settings.engine_memory_mb,
+        incidents=incidents,
+    )
+    started.callback(private.close)
+    shell = ShellEngine(workers=2, incidents=incidents)
+    started.callback(shell.close)
+    url, instance = settings.database(), settings.instance or f"{os.getpid()}-{secrets.token_hex(4)}"
+    ledger = Ledger(url, instance=instance, high_water=settings.high_water())
+    started.callback(ledger.close)
+    registry = Registry(url, secret=settings.keys_secret(), clock=utc_now)
+    started.callback(registry.close)
+    catalogue = open_catalogue(settings, registry)
+    for dataset in catalogue.all():
+        private.warm(catalogue.snapshot(dataset))
+    pause = Pause()
+    pace = _pace(settings, private, sleep=pause.sleep)
+    return _Parts(ledger, registry, private, shell, catalogue, pace, pause, SystemBits())
+
+
+def _monitors(it: _Parts, journey: Journey, seal: Seal) -> Monitors:
+    return Monitors(
+        ledger=it.ledger,
+        registry=it.registry,
+        journey=journey,
+        served=it.catalogue,
+        private=it.private,
+        bits=it.bits,
+        seal=seal,
+    )
+
+
+def _models(it: _Parts, journey: Journey) -> Models:
+    return Models(
+        ledger=it.ledger,
+        registry=it.registry,
+        quotes=Quotes(journey.admission, it.shell, DIALECTS[it.private.capabilities.dialect]),
+        served=it.catalogue,
+        private=it.private,
+        bits=it.bits,
+        pace=it.pace,
+    )
+
+
+def _synthetics(it: _Parts, journey: Journey, drawn: DrawnTables) -> Synthetics:
+    return Synthetics(
+        ledger=it.ledger,
+        registry=it.registry,
+        journey=journey,
+        served=it.catalogue,
+        private=it.private,
+        twins=it.shell,
+        bits=it.bits,
+        drawn=drawn,
+    )
+
+
 def build_services(settings: Settings) -> Services:
     """Everything a server process needs, started. Undoes what it started when a later part fails.
 
     Errors: the ledger's (NotMigrated, SchemaTooNew, WeakDurability, ...), SettingsRefused.
     """
     with contextlib.ExitStack() as started:
-        url = settings.database()
-        instance = settings.instance or f"{os.getpid()}-{secrets.token_hex(4)}"
         incidents = Incidents()
-        private = PrivateEngine(
-            workers=settings.engine_workers,
-            threads=settings.engine_threads,
-            memory_limit_mb=settings.engine_memory_mb,
-            incidents=incidents,
-        )
-        started.callback(private.close)
-        shell = ShellEngine(workers=2, incidents=incidents)
-        started.callback(shell.close)
-        ledger = Ledger(url, instance=instance, high_water=settings.high_water())
-        started.callback(ledger.close)
-        registry = Registry(url, secret=settings.keys_secret(), clock=utc_now)
-        started.callback(registry.close)
-        catalogue = open_catalogue(settings, registry)
-        for dataset in catalogue.all():
-            private.warm(catalogue.snapshot(dataset))
-        pause = Pause()
-        pace = _pace(settings, private, sleep=pause.sleep)
-        bits = SystemBits()
+        it = _started(settings, incidents, started)
+        ledger, registry, private, shell, catalogue = it.ledger, it.registry, it.private, it.shell, it.catalogue
         drawn = DrawnTables(registry, ledger)
         journey = Journey(
-            ledger=ledger, private=private, shell=shell, served=catalogue, bits=bits, pace=pace, drawn=drawn
+            ledger=ledger, private=private, shell=shell, served=catalogue, bits=it.bits, pace=it.pace, drawn=drawn
         )
-        profiles = Profiles(ledger=ledger, served=catalogue, private=private, twins=shell, bits=bits, pace=pace)
-        monitors = Monitors(
-            ledger=ledger,
-            registry=registry,
-            journey=journey,
-            served=catalogue,
-            private=private,
-            bits=bits,
-            seal=Seal(settings.keys_secret()),
-        )
-        models = Models(
-            ledger=ledger,
-            registry=registry,
-            quotes=Quotes(journey.admission, shell, DIALECTS[private.capabilities.dialect]),
-            served=catalogue,
-            private=private,
-            bits=bits,
-            pace=pace,
-        )
-        synthetic = Synthetics(
-            ledger=ledger,
-            registry=registry,
-            journey=journey,
-            served=catalogue,
-            private=private,
-            twins=shell,
-            bits=bits,
-            drawn=drawn,
-        )
-        batches = Batches(
-            ledger=ledger,
-            registry=registry,
-            journey=journey,
-            seal=Seal(settings.keys_secret(), b"noisegate batches 1"),
-        )
+        secret = settings.keys_secret()
+        batches = Batches(ledger=ledger, registry=registry, journey=journey, seal=Seal(secret, b"noisegate batches 1"))
         # Beside the start, which it would lengthen; until it is done, ticks are those of a slow machine.
         threading.Thread(target=private.measure, name="noisegate-probe", daemon=True).start()
         jobs = JobPool(threads=settings.query_threads, queue=settings.query_queue)
         # Closed in this order, after the jobs: the engine first, so that nothing can be released any more; then the
         # queries that waited for it are void, and those that wait for their visible moment end without a trace.
         closing: tuple[Callable[[], object], ...] = (
-            *(private.close, pause.close, jobs.settle),
+            *(private.close, it.pause.close, jobs.settle),
             *(shell.close, ledger.close, registry.close),
         )
         services = Services(
@@ -175,10 +199,12 @@ def build_services(settings: Settings) -> Services:
             journey=journey,
             registrar=catalogue,
             jobs=jobs,
-            profiles=profiles,
-            monitors=monitors,
-            models=models,
-            synthetic=synthetic,
+            profiles=Profiles(
+                ledger=ledger, served=catalogue, private=private, twins=shell, bits=it.bits, pace=it.pace
+            ),
+            monitors=_monitors(it, journey, Seal(secret)),
+            models=_models(it, journey),
+            synthetic=_synthetics(it, journey, drawn),
             batches=batches,
             checks=_checks(private, shell, ledger, catalogue),
             sql_matrix=sql_matrix(),
