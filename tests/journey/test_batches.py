@@ -114,6 +114,7 @@ CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize("name", CASES)
 def test_counts_are_those_of_the_queries_by_themselves(shared: Clinic, name: str) -> None:
     """Shows that whatever way is taken, each count is within a few standard errors of the true one."""
@@ -270,6 +271,7 @@ def test_an_exhausted_budget_charges_nothing(shared: Clinic) -> None:
     assert shared.spent(account) == 2
 
 
+@pytest.mark.slow
 def test_neighbours_differ_in_noise_alone(tmp_path: Path) -> None:
     """Shows the same estimate, status, way, errors, warnings and price with one person more, whom some ranges count."""
     with clinic_in(tmp_path) as (services, path):
