@@ -187,6 +187,30 @@ def test_a_failure_after_rows_were_read_is_opaque_and_charged(clinic: Clinic, mo
     assert make(clinic, who).status_code == 201
 
 
+def test_a_process_that_ends_while_rows_are_read_leaves_a_charge_and_no_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shows that such a table is under way until the ledger ends it, then failed, charged, and its name free."""
+    with clinic_in(tmp_path) as (services, path):
+        clinic = Clinic(tmp_path, services, path)
+        who, account = clinic.somebody(epsilon="10")
+        with monkeypatch.context() as patch:
+            patch.setattr(making.Synthetics, "_fail", lambda *_: None)
+            patch.setattr(making, "measured", lambda *_: {}["as if it ended here"])
+            assert make(clinic, who).status_code == 500
+        (under_way,) = clinic.call(who, "GET", "/v1/synthetic").json()["synthetic"]
+        assert under_way["status"] == "running"
+        assert make(clinic, who).status_code == 409
+        assert clinic.call(who, "DELETE", f"/v1/synthetic/{under_way['id']}").status_code == 409
+    with services_of(tmp_path) as services:
+        clinic.services = services
+        assert clinic.call(who, "GET", f"/v1/synthetic/{under_way['id']}").json()["status"] == "failed"
+        spent = clinic.spent(account)
+        assert spent > 0
+        assert make(clinic, who).status_code == 201
+        assert clinic.spent(account) > spent
+
+
 def test_a_slot_that_never_came_is_given_back(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shows that where no row was read nothing is charged, and the name is free."""
     who, account = clinic.somebody(epsilon="10")
