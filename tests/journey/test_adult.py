@@ -58,6 +58,8 @@ TRUTH = [
     ("SELECT COUNT(*) FROM people WHERE occupation = 'Sales'", 3_650),
     ("SELECT COUNT(*) FROM people WHERE education_num > 10", 10_516),
     ("SELECT COUNT(*) FROM people WHERE age > 20 AND age < 33", 9_878),
+    ("SELECT SUM(LEAST(age, 30)) FROM people", 913_809),
+    ("SELECT SUM(age) FROM people WHERE education_num > 10", 422_876),
 ]
 """Counts that the seed documents print, in the version that is true of the file."""
 
