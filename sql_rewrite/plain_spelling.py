@@ -76,7 +76,7 @@ def _tuples(node: exp.In) -> None:
     width = len(row.expressions)
     if not rows or not all(isinstance(one, exp.Tuple) and len(one.expressions) == width for one in rows):
         return
-    if not all(isinstance(value, exp.Literal | exp.Boolean) for one in rows for value in one.expressions):
+    if not all(_is_constant(value) for one in rows for value in one.expressions):
         return
     met: list[exp.Expr] = []
     for one in rows:
@@ -84,6 +84,11 @@ def _tuples(node: exp.In) -> None:
         same = [exp.NullSafeEQ(this=value.copy(), expression=wanted.copy()) for value, wanted in pairs]
         met.append(exp.Paren(this=exp.and_(*same, copy=False)))
     node.replace(placed_like(exp.Paren(this=exp.or_(*met, copy=False)), node))
+
+
+def _is_constant(value: exp.Expr) -> bool:
+    """Whether a value is written out: a text, a truth value, or a number of either sign."""
+    return isinstance(value.this if isinstance(value, exp.Neg) else value, exp.Literal | exp.Boolean)
 
 
 def _pivot(node: exp.Subquery) -> None:

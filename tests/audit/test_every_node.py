@@ -78,6 +78,16 @@ RELATIONS: Mapping[str, str] = {
     "WHERE u.person_id = v.person_id AND u.w = v.w AND u.y <> v.y)",
     "value of others": "SELECT v.person_id, v.x AS v, v.k FROM visits AS v WHERE y > (SELECT AVG(u.y) FROM visits AS u "
     "WHERE u.person_id = v.person_id AND u.k = v.k)",
+    "medians": "SELECT person_id, MEDIAN(y) AS v, MIN(k) AS k FROM visits GROUP BY person_id",
+    "quantiles": "SELECT person_id, QUANTILE_DISC(x, 0.9) AS v, k FROM visits GROUP BY person_id, k",
+    "deviations": "SELECT person_id, MAD(y) AS v, MAX(k) AS k FROM visits GROUP BY person_id",
+    "modes": "SELECT q.person_id, q.m AS v, 'a' AS k FROM (SELECT person_id, MODE(x) AS m FROM visits "
+    "GROUP BY person_id) AS q",
+    "frames of groups": "SELECT person_id, MAX(x) OVER (PARTITION BY person_id ORDER BY k GROUPS BETWEEN 1 PRECEDING "
+    "AND CURRENT ROW EXCLUDE GROUP) AS v, k FROM visits",
+    "unpivot": "SELECT person_id, v, k FROM (SELECT person_id, k, x, x // 2 AS half FROM visits) "
+    "UNPIVOT (v FOR name IN (x, half)) AS u",
+    "combinations": "SELECT person_id, y AS v, k FROM visits WHERE (k, x) IN (('a', 7), ('b', 0), ('a', -1))",
 }
 """Each with a number `v` of any size and a word `k`."""
 

@@ -17,6 +17,9 @@ SAME = [
     ("SELECT COUNT(*) FROM people WHERE (sex, age) IN (('male', 3), ('female', 4))",
      "SELECT COUNT(*) FROM people WHERE (sex IS NOT DISTINCT FROM 'male' AND age IS NOT DISTINCT FROM 3) "
      "OR (sex IS NOT DISTINCT FROM 'female' AND age IS NOT DISTINCT FROM 4)"),
+    ("SELECT COUNT(*) FROM people WHERE (sex, age) IN (('male', 3), ('female', -4))",
+     "SELECT COUNT(*) FROM people WHERE (sex IS NOT DISTINCT FROM 'male' AND age IS NOT DISTINCT FROM 3) "
+     "OR (sex IS NOT DISTINCT FROM 'female' AND age IS NOT DISTINCT FROM -4)"),
     (f"SELECT * FROM ({COUNTED}) PIVOT (SUM(n) FOR sex IN ('male', 'female')) AS p",
      "SELECT * FROM (SELECT smoker, SUM(n) FILTER (WHERE sex = 'male') AS male, SUM(n) FILTER (WHERE sex = 'female') "
      f"AS female FROM ({COUNTED}) AS pivoted GROUP BY smoker) AS p"),
