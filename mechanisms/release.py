@@ -30,7 +30,7 @@ from privacy.release import ColumnKind, MechanismNote, ReleasedColumn
 from privacy.statistic import CoreStatistics, Statistic
 from privacy.values import Cell
 
-__all__ = ["ROWS_MAX", "noisy_vector", "release", "single_sum"]
+__all__ = ["ROWS_MAX", "counts_of_cells", "noisy_vector", "release", "single_sum"]
 
 ROWS_MAX = 2**40
 """Rows of a table for which the plan's bounds hold; see moments.md."""
@@ -112,6 +112,35 @@ def noisy_vector(measurement: Measurement, exact: Exact, *, coordinates: int, bi
         raise ExecutionFailed
     matrix = integers([[int(str(value))] for value in given])
     return [int(value) * measurement.grid for value in gateway.perturb(measurement, matrix, bits).sums[:, 0].tolist()]
+
+
+def counts_of_cells(exact: Exact, sizes: Sequence[int]) -> npt.NDArray[np.int64]:
+    """True counts of the cells of several marginals, one after another, for a measurement (synthetic_marginals.md).
+
+    Rows are the marginal's number, the cell and its count; a cell without a row has the count zero. Shape: the sum of
+    `sizes`, how many cells each has. Errors: ExecutionFailed for rows that the statement cannot have returned.
+    """
+    keys, sums, rows = exact.reveal()
+    cells = np.array(sizes, dtype=np.int64)
+    starts = np.cumsum(cells) - cells
+    try:
+        number = np.array(list(keys["k0"]), dtype=np.int64)
+        cell = np.array(list(keys["k1"]), dtype=np.int64)
+        count = np.array([int(str(value)) for value in sums["c0_0"]], dtype=np.int64)
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise ExecutionFailed from None
+    if not len(number) == len(cell) == len(count) == rows:
+        raise ExecutionFailed
+    if rows and (number.min() < 0 or number.max() >= len(cells) or cell.min() < 0 or count.min() < 0):
+        raise ExecutionFailed
+    if (cell >= cells[number]).any():
+        raise ExecutionFailed
+    places = starts[number] + cell
+    if len(np.unique(places)) != rows:
+        raise ExecutionFailed
+    every = np.zeros(int(cells.sum()), dtype=np.int64)
+    every[places] = count
+    return every
 
 
 def _chosen(

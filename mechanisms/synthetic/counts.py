@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from mechanisms.interval import Floats
 from mechanisms.randomness import BitSource
+from mechanisms.release import counts_of_cells
 from mechanisms.synthetic.price import SELECTED_FROM, Synthesis
 from privacy.binned import BinnedColumn, Marginal, cells_of
 from privacy.exact import Exact
-from privacy.refusal import ExecutionFailed
 
 __all__ = [
     "CELLS_MAX",
@@ -54,27 +54,9 @@ class Noisy:
 
 def _counted(exact: Exact, columns: Sequence[BinnedColumn], marginals: Sequence[Marginal]) -> list[Counts]:
     """The counts of each marginal. Errors: ExecutionFailed for what the statement cannot have returned."""
-    keys, sums, rows = exact.reveal()
-    sizes = np.array([cells_of(columns, one) for one in marginals], dtype=np.int64)
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    try:
-        number = np.array(list(keys["k0"]), dtype=np.int64)
-        cell = np.array(list(keys["k1"]), dtype=np.int64)
-        count = np.array([int(str(value)) for value in sums["c0_0"]], dtype=np.int64)
-    except (KeyError, TypeError, ValueError, OverflowError):
-        raise ExecutionFailed from None
-    if not len(number) == len(cell) == len(count) == rows:
-        raise ExecutionFailed
-    if rows and (number.min() < 0 or number.max() >= len(marginals) or cell.min() < 0 or count.min() < 0):
-        raise ExecutionFailed
-    if (cell >= sizes[number]).any():
-        raise ExecutionFailed
-    places = starts[number] + cell
-    if len(np.unique(places)) != rows:
-        raise ExecutionFailed
-    every = np.zeros(int(starts[-1]), dtype=np.int64)
-    every[places] = count
-    return [every[start:stop] for start, stop in itertools.pairwise(starts)]
+    sizes = [cells_of(columns, one) for one in marginals]
+    every = counts_of_cells(exact, sizes)
+    return [every[stop - size : stop] for size, stop in zip(sizes, itertools.accumulate(sizes), strict=True)]
 
 
 def _shape(columns: Sequence[BinnedColumn], marginal: Marginal) -> tuple[int, ...]:
