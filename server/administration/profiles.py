@@ -7,7 +7,6 @@ after the reservation stays charged, and may be tried again.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import logging
@@ -19,7 +18,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from accountant.account import Account
-from accountant.errors import BudgetExhausted, LedgerError, PriceMoved
+from accountant.errors import BudgetExhausted, LedgerError
 from accountant.ledger import Ledger
 from accountant.request import CoreCharge, ReserveRequest, Reuse, StoredRelease
 from accountant.states import QueryStatus
@@ -44,7 +43,8 @@ from server.administration.profile_refusals import (
 )
 from server.administration.refusal import ActRefused, NoDataset
 from server.calibrations import Calibrations
-from server.journey.admission import PRICINGS_MAX, Served
+from server.journey.admission import Served
+from server.journey.agreed_price import at_agreed_price
 from server.journey.pace import Pace
 from server.journey.release_key import quality_of, release_key
 from server.journey.visible import VisibleRun
@@ -162,13 +162,13 @@ class Profiles:
 
     def _reserved(self, query_id: str, dataset: Dataset, root: Account, epsilon: Fraction, actor: str) -> _Priced:
         """The price, and its reservation; anew where the root paid for a question in between."""
-        for _ in range(PRICINGS_MAX):
-            asked = self._price(dataset, root, epsilon)
-            with contextlib.suppress(PriceMoved):
-                self._reserve(query_id, asked, actor)
-                return asked
-            root = self.ledger.standing(root.id)
-        raise ActRefused(UnpricedProfile(dataset.name, (_MOVED,)))
+
+        def attempt() -> _Priced:
+            asked = self._price(dataset, self.ledger.standing(root.id), epsilon)
+            self._reserve(query_id, asked, actor)
+            return asked
+
+        return at_agreed_price(attempt, refused=lambda: ActRefused(UnpricedProfile(dataset.name, (_MOVED,))))
 
     def _price(self, dataset: Dataset, root: Account, epsilon: Fraction) -> _Priced:
         dialect = DIALECTS[self.private.capabilities.dialect]

@@ -6,14 +6,13 @@ limits since.
 
 from __future__ import annotations
 
-import contextlib
 import secrets
 import threading
 from collections.abc import Callable
 from dataclasses import replace
 
 from accountant.account import Account
-from accountant.errors import BudgetExhausted, LedgerError, Nominal, PriceMoved
+from accountant.errors import BudgetExhausted, LedgerError, Nominal
 from accountant.ledger import Ledger
 from accountant.request import CoreCharge, Reserved, Reuse
 from accountant.states import QueryStatus
@@ -23,6 +22,7 @@ from server import pricing
 from server.admitted import InFlight, Settled
 from server.errors import Problem
 from server.free_answers import FreeAnswers
+from server.journey.agreed_price import at_agreed_price, moved
 from server.journey.charges import charges_of, needed_charges, repeat_key, request_of
 from server.journey.norms import choose_norms
 from server.journey.pace import Pace
@@ -39,11 +39,7 @@ from server.journey.wire_answer import answer, shared_part
 from server.log import logger
 from server.question import Question
 
-__all__ = ["PRICINGS_MAX", "Admission", "Served"]
-
-
-PRICINGS_MAX = 20
-"""How often a question is priced anew, because its account paid for another one between price and reservation."""
+__all__ = ["Admission", "Served"]
 
 
 class Admission:
@@ -115,10 +111,7 @@ class Admission:
             if earlier is not None:
                 return _retried(earlier)
         query_id = f"q_{secrets.token_hex(12)}"
-        for _ in range(PRICINGS_MAX):
-            with contextlib.suppress(PriceMoved):
-                return self._admitted(question, query_id, started)
-        raise _moved()
+        return at_agreed_price(lambda: self._admitted(question, query_id, started), refused=lambda: moved("the query"))
 
     def _admitted(self, question: Question, query_id: str, started: float) -> Admitted:
         """Steps 2 to 5 of a question that is not retried, on the accounts as they are now. Errors: PriceMoved."""
@@ -220,30 +213,31 @@ class Admission:
         It is a query of its own, without an Idempotency-Key: a repeated request finds the first one.
         Errors: Refused, and the ledger's; nothing of the sums is charged then.
         """
+        return at_agreed_price(lambda: self._second(query, learned), refused=lambda: moved("the query"))
+
+    def _second(self, query: ToRun, learned: Learned) -> ToRun:
+        """The second charge, on the accounts as they are now. Errors: as of `second`, and PriceMoved."""
         first = query.asked
         question = replace(first.question, idempotency_key=None)
-        for _ in range(PRICINGS_MAX):
-            path = tuple(self._ledger.path(first.path[0].id))
-            prepared = first.prepared
-            if learned.values:
-                priced = Quoting(question, prepared, path).priced_by_default()
-                prepared = self._preparing.at_bounds(prepared, priced.calibration, learned.values, promised=True)
-            if any(prepared.histograms):
-                priced = Quoting(question, prepared, path).priced_by_default()
-                chosen = {
-                    core.described.name: choose_norms(core, priced.calibration, table, source=source)
-                    for core in prepared.cores
-                    if core.described.name in learned.norms
-                    for table, source in [learned.norms[core.described.name]]
-                }
-                prepared = self._preparing.at_norms(prepared, chosen)
-            query_id = f"q_{secrets.token_hex(12)}"
-            with contextlib.suppress(PriceMoved):
-                admitted = self._charged(question, prepared, path, query_id, self._pace.clock())
-                if not isinstance(admitted, ToRun) or not self.take(query_id):
-                    raise ExecutionFailed  # cancelled in the meantime
-                return admitted
-        raise _moved()
+        path = tuple(self._ledger.path(first.path[0].id))
+        prepared = first.prepared
+        if learned.values:
+            priced = Quoting(question, prepared, path).priced_by_default()
+            prepared = self._preparing.at_bounds(prepared, priced.calibration, learned.values, promised=True)
+        if any(prepared.histograms):
+            priced = Quoting(question, prepared, path).priced_by_default()
+            chosen = {
+                core.described.name: choose_norms(core, priced.calibration, table, source=source)
+                for core in prepared.cores
+                if core.described.name in learned.norms
+                for table, source in [learned.norms[core.described.name]]
+            }
+            prepared = self._preparing.at_norms(prepared, chosen)
+        query_id = f"q_{secrets.token_hex(12)}"
+        admitted = self._charged(question, prepared, path, query_id, self._pace.clock())
+        if not isinstance(admitted, ToRun) or not self.take(query_id):
+            raise ExecutionFailed  # cancelled in the meantime
+        return admitted
 
     def cancel(self, query_id: str, principal: str) -> QueryStatus | None:
         """Voids a query of this process that did not reach the engine; returns its state afterwards.
@@ -391,16 +385,6 @@ class Admission:
                 ]
             )
         return dataset, tuple(own)
-
-
-def _moved() -> Problem:
-    """Of a query whose price was another one each time that it was to be reserved."""
-    return Problem(
-        "conflict",
-        what="the query could not be priced",
-        why="The account paid for other queries again and again in between, and each changed the price.",
-        instead=("Send the question again.", "Send fewer questions with different kinds of noise at once."),
-    )
 
 
 def _explain(error: BudgetExhausted, priced: pricing.Priced | None, path: tuple[Account, ...]) -> None:

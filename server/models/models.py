@@ -29,6 +29,7 @@ from privacy.refusal import ExecutionFailed
 from privacy.training import Wanted
 from server.admitted import InFlight, Settled
 from server.journey.admission import Served
+from server.journey.agreed_price import at_agreed_price, moved
 from server.journey.pace import Pace
 from server.journey.visible import VisibleRun
 from server.log import logger
@@ -98,8 +99,10 @@ class Models:
             earlier = self.ledger.earlier(request.principal, request.idempotency_key, request.body_hash)
             if earlier is not None:
                 return _retried(earlier)
-        quoted = self.quotes.quote(request)
-        reserved = self.ledger.reserve(_reservation(f"t_{secrets.token_hex(12)}", request, quoted))
+        model_id = f"t_{secrets.token_hex(12)}"
+        quoted, reserved = at_agreed_price(
+            lambda: self._reserved(model_id, request), refused=lambda: moved("the model")
+        )
         if not reserved.fresh:
             return _retried(reserved)
         row = ModelRow(
@@ -119,6 +122,11 @@ class Models:
         with self._lock:
             self._waiting[reserved.query_id] = request.principal
         return ToTrain(reserved.query_id, request, quoted, tuple(reserved.charged), started)
+
+    def _reserved(self, model_id: str, request: TrainModel) -> tuple[Quoted, Reserved]:
+        """The price on the accounts as they are now, and its reservation. Errors: as of `admit`, and PriceMoved."""
+        quoted = self.quotes.quote(request)
+        return quoted, self.ledger.reserve(_reservation(model_id, request, quoted))
 
     def complete(self, model: ToTrain) -> bytes:
         """Fits it: waits for a slot of the engine, and for a visible moment. Errors: ExecutionFailed."""
@@ -143,8 +151,13 @@ class Models:
             logger().warning("model_failed", query_id=model.query_id, exception=failed)
             self._end(model.query_id, void=False)
             raise ExecutionFailed
-        content = stored_answer(body)
-        self.ledger.post(model.query_id, (), content)
+        try:
+            content = stored_answer(body)
+            self.ledger.post(model.query_id, (), content)
+        except Exception as error:  # noqa: BLE001 - rows were read: the charge stays, and there is one outcome
+            logger().error("query_unsettled", query_id=model.query_id, exception=type(error).__name__)
+            self._end(model.query_id, void=False)
+            raise ExecutionFailed from None
         return content
 
     def cancel(self, row: ModelRow) -> QueryStatus | None:
@@ -276,5 +289,6 @@ def _reservation(model_id: str, request: TrainModel, quoted: Quoted) -> ReserveR
         cores=(CoreCharge(core_key=key, quality=Fraction(1), events=(quoted.noise.event(),), lent=False),),
         idempotency_key=request.idempotency_key,
         reuse=Reuse.NONE,
+        most=quoted.cost,
         description={MODEL: model_id, "cores": [], "noise": "gaussian"},
     )

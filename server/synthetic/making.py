@@ -7,7 +7,6 @@ which is a function of released numbers, is made after the visible moment.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import secrets
@@ -16,7 +15,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from accountant.errors import LedgerError, PriceMoved
+from accountant.errors import LedgerError
 from accountant.ledger import Ledger
 from accountant.request import CoreCharge, ReserveRequest, Reuse
 from accountant.states import QueryStatus
@@ -34,7 +33,8 @@ from privacy.refusal import ExecutionFailed, Refused
 from privacy.values import Json
 from server.answer import Journey
 from server.errors import Problem
-from server.journey.admission import PRICINGS_MAX, Served
+from server.journey.admission import Served
+from server.journey.agreed_price import at_agreed_price, moved
 from server.journey.visible import VisibleRun
 from server.log import logger
 from server.published import SYNTHETIC
@@ -134,18 +134,14 @@ class Synthetics:
     def _reserved(self, planned: Planned) -> tuple[str | None, Planned]:
         """The identifier of a fresh reservation, or None for an earlier one; at another price where that has moved."""
         query_id = f"s_{secrets.token_hex(12)}"
-        for _ in range(PRICINGS_MAX):
-            with contextlib.suppress(PriceMoved):
-                reserved = self.ledger.reserve(_reservation(query_id, planned))
-                return (reserved.query_id if reserved.fresh else None), planned
+
+        def attempt() -> tuple[str | None, Planned]:
             dataset, path = self.journey.admission.paying(_question(planned.request))
-            planned = plan(planned.request, dataset, path)
-        raise Problem(
-            "conflict",
-            what="the synthetic table could not be priced",
-            why="The account paid for queries again and again in between, and each changed the price.",
-            instead=("Send the request again.",),
-        )
+            now = plan(planned.request, dataset, path)
+            reserved = self.ledger.reserve(_reservation(query_id, now))
+            return (reserved.query_id if reserved.fresh else None), now
+
+        return at_agreed_price(attempt, refused=lambda: moved("the synthetic table"))
 
     def _named(self, query_id: str, planned: Planned) -> SyntheticRow:
         """Takes the name, before rows are read. Errors: Problem when another request was faster."""
@@ -166,6 +162,10 @@ class Synthetics:
         except NameTaken:
             self.ledger.void(query_id)
             raise name_taken(request.name) from None
+        except Exception:
+            # No row was read, and nothing will be: the charge goes back.
+            self._void(row)
+            raise
 
     def _measured(
         self, row: SyntheticRow, planned: Planned, lease: EngineLease, begun: float

@@ -12,6 +12,7 @@ import duckdb
 import httpx
 import pytest
 
+from accountant.errors import LedgerUnavailable
 from accountant.filter import FilterKind
 from accountant.states import QueryStatus
 from privacy.refusal import ExecutionFailed
@@ -229,6 +230,21 @@ def test_a_failure_is_opaque_and_stays_charged(shared: Clinic, monkeypatch: pyte
     assert (listed["status"], listed["model"]) == ("failed_charged", None)
     assert train(shared, who, key="broken").json()["code"] == "execution_failed"
     assert len(shared.call(who, "GET", "/v1/models").json()["models"]) == 1
+
+
+def test_an_answer_that_cannot_be_stored_is_the_same_failure(shared: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that a ledger which fails at the last step leaves a model failed and charged, and not one that runs on."""
+    who, account = shared.somebody(epsilon="100")
+    with monkeypatch.context() as patched:
+
+        def broken(*_: Any, **__: Any) -> Any:
+            raise LedgerUnavailable
+
+        patched.setattr(models_of(shared).ledger, "post", broken)
+        assert train(shared, who).json()["code"] == "execution_failed"
+    (listed,) = shared.call(who, "GET", "/v1/models").json()["models"]
+    assert (listed["status"], listed["model"]) == ("failed_charged", None)
+    assert shared.spent(account) > 0
 
 
 def test_a_model_that_waits_is_voided_and_one_that_runs_is_not(shared: Clinic) -> None:

@@ -15,11 +15,15 @@ from typing import Any
 import pytest
 
 from mechanisms.families import NoiseFamily
+from mechanisms.private_descent import Method
 from server.administration.budgets import root_of
 from server.administration.profiles import ProfileDataset
 from server.errors import Problem
-from server.journey import admission
+from server.journey import agreed_price
+from server.models.models import ToTrain
+from server.models.terms import TrainModel
 from server.services import Services
+from server.synthetic.terms import ColumnWish, MakeSynthetic
 from tests.journey.clinic import answer_to, clinic_in, open_account, question
 
 GAUSSIAN, LAPLACE = NoiseFamily.GAUSSIAN, NoiseFamily.LAPLACE
@@ -69,13 +73,13 @@ def test_an_account_that_never_rests_is_told_so_and_not_charged(
 ) -> None:
     """A price that moves at each try is a refusal without a charge."""
     who = analyst(epsilon="10")
-    places = iter(range(admission.PRICINGS_MAX + 1))
+    places = iter(range(agreed_price.PRICINGS_MAX + 1))
 
     def another() -> None:
         sql = f"SELECT COUNT(*) AS n FROM people WHERE age > {20 + next(places)}"
         answer_to(services, question(sql, who, epsilon="0.1", noise=GAUSSIAN))
 
-    between(services, monkeypatch, another, admission.PRICINGS_MAX + 1)
+    between(services, monkeypatch, another, agreed_price.PRICINGS_MAX + 1)
     asked = question("SELECT COUNT(*) AS n FROM people", who, epsilon="1", noise=LAPLACE)
     with pytest.raises(Problem) as refused:
         answer_to(services, asked)
@@ -83,7 +87,7 @@ def test_an_account_that_never_rests_is_told_so_and_not_charged(
     (account,) = services.ledger.accounts(dataset="clinic", principal=who)
     assert account.reserved.pure == 0
     assert len([entry for entry in services.ledger.entries(account.id) if entry.kind == "reserve"]) == (
-        admission.PRICINGS_MAX
+        agreed_price.PRICINGS_MAX
     )
 
 
@@ -126,3 +130,67 @@ def test_a_profile_is_charged_no_more_than_was_asked(tmp_path: Path, monkeypatch
         (paid,) = record.charged
         assert paid.account == root.id
         assert 0 < paid.epsilon <= 2
+
+
+def three_laplace_answers(services: Services, who: str) -> Callable[[], None]:
+    """What makes Gaussian noise that was priced before it more expensive: it closes the branch that was used least."""
+
+    def others() -> None:
+        for age in range(3):
+            sql = f"SELECT COUNT(*) AS n FROM people WHERE age > {30 + age}"
+            answer_to(services, question(sql, who, epsilon="0.5", noise=LAPLACE))
+
+    return others
+
+
+def test_a_model_is_not_charged_more_than_its_spend(
+    services: Services, analyst: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model that was priced before three Laplace answers is priced anew."""
+    who = analyst(epsilon="10")
+    request = TrainModel(
+        principal=who,
+        dataset="clinic",
+        sql="SELECT age, age >= 54 AS label FROM people",
+        method=Method.INPUT_CLIPPING,
+        iterations=10,
+        held_out=Fraction(0),
+        clip=Fraction(1),
+        epsilon=Fraction(1),
+        own_epsilon=None,
+        confidence=Fraction(95, 100),
+        account=None,
+        idempotency_key=None,
+        body_hash="0" * 64,
+    )
+    between(services, monkeypatch, three_laplace_answers(services, who), 1)
+    model = services.models.admit(request)
+    assert isinstance(model, ToTrain)
+    taken = [part.epsilon for part in model.charged if part.account == model.quoted.path[0].id]
+    services.models.abandon(model)
+    assert Fraction(9, 10) < sum(taken) <= 1
+
+
+def test_a_synthetic_table_is_not_charged_more_than_its_spend(
+    services: Services, analyst: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table that was priced before three Laplace answers is priced anew."""
+    who = analyst(epsilon="10")
+    request = MakeSynthetic(
+        principal=who,
+        dataset="clinic",
+        table="people",
+        name="priced_anew",
+        columns=(ColumnWish(name="age"),),
+        epsilon=Fraction(1),
+        rows_per_unit=None,
+        account=None,
+        body_hash="1" * 64,
+    )
+    planned = services.synthetic.plan(request)
+    between(services, monkeypatch, three_laplace_answers(services, who), 1)
+    row = services.synthetic.make(planned)
+    record = services.ledger.query(row.id)
+    assert record is not None
+    taken = [part.epsilon for part in record.charged if part.account == row.account]
+    assert Fraction(9, 10) < sum(taken) <= 1

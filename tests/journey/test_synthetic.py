@@ -227,6 +227,18 @@ def test_a_slot_that_never_came_is_given_back(clinic: Clinic, monkeypatch: pytes
     assert make(clinic, who).status_code == 201
 
 
+def test_a_table_that_cannot_be_noted_is_given_back(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that a registry which fails before any row is read costs nothing, and leaves nothing that runs."""
+    who, account = clinic.somebody(epsilon="10")
+
+    def broken(*_: Any, **__: Any) -> Any:
+        raise OSError
+
+    monkeypatch.setattr(clinic.services.registry, "add_synthetic", broken)
+    assert make(clinic, who).status_code >= 500
+    assert clinic.spent(account) == 0
+
+
 def test_the_charge_is_there_before_the_first_row(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shows that the ledger has the whole charge when the first statement runs, and one event for all of it."""
     who, account = clinic.somebody(epsilon="10")
