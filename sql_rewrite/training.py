@@ -24,11 +24,13 @@ from privacy.statement import Statement, StatementKey
 from privacy.training import COLUMNS_MAX, HELD_PLACES, FeatureKind, TrainingFeature, TrainingStatement, width_of
 from sql_rewrite.bound import bound_core
 from sql_rewrite.bounded import BoundedCore
+from sql_rewrite.conditions_first import conditions_first
 from sql_rewrite.cost import check_work
 from sql_rewrite.dialects.dialect import Dialect
 from sql_rewrite.encodings import coarser, moment_encoding
 from sql_rewrite.expressions import ColumnRef, Expression, Literal
 from sql_rewrite.functions import build, clip_columns
+from sql_rewrite.join_tree import unit_source
 from sql_rewrite.layer_values import Steps
 from sql_rewrite.lift import lift
 from sql_rewrite.lifter import ParameterValue
@@ -123,7 +125,8 @@ def lift_training(
     bounded = bound_core(replace(core, aggregates=summed), dataset)
     check_memory((bounded,), dialect.costs)
     check_work((bounded,), dialect.costs)
-    statement = _statement(core, read, dialect, features=features, label=label)
+    # The same plan as the one whose cost was counted: an operator on a joined table is computed there, once for a row.
+    statement = _statement(conditions_first(core), read, dialect, features=features, label=label)
     of_unit = rows_of_unit(core.sources)
     whole = of_label.argument is not None and of_label.argument.type is ColumnType.INTEGER
     return Training(statement, bounded, plan, of_unit, whole)
@@ -252,7 +255,7 @@ def _statement(
 ) -> TrainingStatement:
     """The rows: unit, draw, and the whole numbers of each column."""
     parameters = ParameterList()
-    root = core.sources[0].relation
+    root = unit_source(core.sources, draw=True).relation
     columns = [Output(Cast(Column(root, UNIT), EngineType.INTEGER), "u"), Output(_part(Column(root, DRAW)), "d")]
     arguments = []
     for feature, aggregate in read:

@@ -46,6 +46,8 @@ QUERIES = (
     "SELECT visits.x, people.x AS own, visits.x > 3 AS label FROM visits JOIN people USING (person_id)",
     "SELECT n, x > 2 AS label FROM people JOIN (SELECT person_id, COUNT(*) AS n FROM visits GROUP BY person_id) AS v "
     "USING (person_id)",
+    "SELECT v.x, n, people.x > 2 AS label FROM (SELECT person_id, x, ROW_NUMBER() OVER (PARTITION BY person_id "
+    "ORDER BY x, y, k) AS n FROM visits) AS v JOIN people USING (person_id) WHERE people.x > -3",
 )
 HELD = 600
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import duckdb
 import pytest
+import sqlglot
 
 from engines.handlers.connection import private_settings
 from privacy.bounds import ContributionBound, ValueBounds
@@ -19,10 +20,11 @@ from privacy.refusal import Refused
 from privacy.statement import Statement
 from privacy.unit import PrivacyUnit
 from sql_rewrite import conditions_first as first
-from sql_rewrite import join_tree, late_units, lower, lower_unit_groups
+from sql_rewrite import join_tree, late_units, lower, lower_unit_groups, training
 from sql_rewrite.bound import bound
 from sql_rewrite.bounded import BoundedCore
 from sql_rewrite.cost import work_of
+from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.join_tree import Branch, asked, branches_of
 from sql_rewrite.lift import lift
 from sql_rewrite.plan import Core
@@ -289,3 +291,16 @@ def test_a_condition_of_every_row_costs_what_it_did_and_more() -> None:
     (core,) = _cores(TEXTS[3], SHOP)
     without = replace(core, core=replace(core.core, where=None))
     assert work_of([core]).unit_nanoseconds > work_of([without]).unit_nanoseconds
+
+
+@pytest.mark.parametrize("arranged", [True, False])
+def test_rows_of_a_model_are_read_by_the_plan_whose_cost_is_counted(
+    arranged: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shows that nothing of a joined table is computed once for each row that refers to it; plants that it is."""
+    if not arranged:
+        monkeypatch.setattr(training, "conditions_first", lambda core: core)
+    text = f"SELECT i.price AS x, o.cost > 9 AS label {_CHAIN} WHERE p.age % 7 > 2 AND c.rank > 2 AND i.price > 5"
+    rows = training.lift_training(text, SHOP, DUCKDB).statement.rows
+    above = sqlglot.parse_one(rows.sql, dialect="duckdb").args.get("where")
+    assert (above is None) == arranged
