@@ -1,14 +1,14 @@
 """The cases: texts in GoogleSQL's spelling, and what each has to mean.
 
 The behaviours are those that its documentation describes: spellings of the aggregates, clamping, groups per unit,
-public groups, epsilon, delta and their limits, NULL, and what is an error. Texts and data are ours.
+public groups, epsilon, delta and their limits, NULL, what options cut, and what is an error. Texts and data are ours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-__all__ = ["ERRORS", "MEANT", "spellings"]
+__all__ = ["DECIDED", "ERRORS", "MEANT", "spellings"]
 
 _HEAD = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1, delta = 1e-7, max_groups_contributed = 4) "
 
@@ -46,6 +46,13 @@ _AGGREGATES: tuple[tuple[str, tuple[str, ...]], ...] = (
         ),
     ),
     ("SUM(price)", ("ANON_SUM(price)",)),
+    (
+        "QUANTILE_CONT(GREATEST(-2,LEAST(12,price)), 0.25)",
+        (
+            "PERCENTILE_CONT(price, 0.25, contribution_bounds_per_row => (-2, 12))",
+            "ANON_PERCENTILE_CONT(price, 0.25 CLAMPED BETWEEN -2 AND 12)",
+        ),
+    ),
 )
 _SHAPES: tuple[str, ...] = (
     "{} FROM sales",
@@ -173,6 +180,57 @@ MEANT: tuple[tuple[str, str], ...] = tuple(
 """Texts with what they mean in DuckDB, where no bound of groups cuts anything."""
 
 _WITH = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS"
+_PLACES = "(VALUES ('east'), ('north'), ('south'), ('west')) v(r)"
+_COUNTED = "WHERE pieces IS NOT NULL AND region IN ('north', 'south')"
+DECIDED: tuple[tuple[str, str], ...] = (
+    # Groups per unit: of two groups of each customer one counts, or both
+    (f"SELECT SUM(n) AS s FROM ({_WITH} (kappa = 1) region, COUNT(DISTINCT customer) AS n FROM sales "
+     "WHERE region <> 'east' GROUP BY region) AS t",
+     "SELECT COUNT(DISTINCT customer) FROM sales WHERE region <> 'east'"),
+    (f"SELECT SUM(n) AS s FROM ({_WITH} (max_groups_contributed = 1) region, COUNT(*) AS n FROM sales "
+     "WHERE region <> 'east' GROUP BY region) AS t",
+     "SELECT COUNT(*) FROM sales WHERE region = 'north'"),
+    (f"{_WITH} (max_groups_contributed = 2) region, COUNT(*, contribution_bounds_per_group => (0, 2)) FROM sales "
+     "WHERE region IN ('north', 'south') GROUP BY region",
+     "SELECT region, SUM(LEAST(n, 2)) FROM (SELECT region, COUNT(*) AS n FROM sales WHERE region <> 'east' "
+     "GROUP BY region, customer) GROUP BY region"),
+    # Clamping after a unit's rows were added up
+    (f"{_WITH} (max_rows_contributed = 1) COUNT(*), COUNT(DISTINCT customer) FROM sales",
+     "SELECT COUNT(DISTINCT customer), COUNT(DISTINCT customer) FROM sales"),
+    (f"{_WITH} (max_rows_contributed = 2) SUM(pieces, contribution_bounds_per_group => (0, 3)) FROM sales {_COUNTED}",
+     f"SELECT SUM(LEAST(6, s)) FROM (SELECT SUM(LEAST(3, pieces)) AS s FROM sales {_COUNTED} GROUP BY customer)"),
+    (f"{_WITH} (epsilon = 1) region, COUNT(*, contribution_bounds_per_group => (0, 1)), "
+     f"SUM(pieces, contribution_bounds_per_group => (0, 2)) FROM sales {_COUNTED} GROUP BY region",
+     "SELECT region, COUNT(*), SUM(LEAST(2, s)) FROM (SELECT region, SUM(LEAST(2, pieces)) AS s FROM sales "
+     f"{_COUNTED} GROUP BY region, customer) GROUP BY region"),
+    (f"{_WITH} (epsilon = 1) COUNT(*, contribution_bounds_per_group => (0, 2)), "
+     "SUM(price, contribution_bounds_per_group => (-3, 2)) FROM sales WHERE region = 'north'",
+     "SELECT SUM(LEAST(2, n)), SUM(GREATEST(-6, LEAST(4, s))) FROM (SELECT COUNT(*) AS n, SUM(GREATEST(-3, LEAST(2, "
+     "price))) AS s FROM sales WHERE region = 'north' GROUP BY customer)"),
+    (f"{_WITH} (epsilon = 1) COUNT(pieces, contribution_bounds_per_group => (0, 1)) FROM sales WHERE region = 'north'",
+     "SELECT COUNT(DISTINCT customer) FROM sales WHERE region = 'north' AND pieces IS NOT NULL"),
+    (f"{_WITH} (epsilon = 1) SUM(total, contribution_bounds_per_group => (2, 9)) FROM (SELECT customer, SUM(pieces) "
+     f"AS total FROM sales {_COUNTED} GROUP BY customer) AS t",
+     f"SELECT SUM(GREATEST(2, LEAST(9, total))) FROM (SELECT SUM(pieces) AS total FROM sales {_COUNTED} "
+     "GROUP BY customer)"),
+    (f"{_WITH} (epsilon = 1) AVG(n, contribution_bounds_per_row => (3, 4)) FROM (SELECT customer, COUNT(*) AS n "
+     "FROM sales GROUP BY customer) AS t",
+     "SELECT AVG(GREATEST(3, LEAST(4, n))) FROM (SELECT COUNT(*) AS n FROM sales GROUP BY customer)"),
+    # Public groups of nobody; groups of one customer, which are not shown
+    (f"{_WITH} (privacy_unit_column = customer, group_selection_strategy = PUBLIC_GROUPS) region, ANON_COUNT(pieces) "
+     "FROM sales WHERE gift GROUP BY region",
+     f"SELECT r, COUNT(pieces) FROM {_PLACES} LEFT JOIN (FROM sales WHERE gift) ON region = r GROUP BY r"),
+    (f"{_WITH} (group_selection_strategy = PUBLIC_GROUPS) UPPER(region) AS r, AVG(pieces) FROM sales GROUP BY r",
+     f"SELECT UPPER(r), AVG(pieces) FROM {_PLACES} LEFT JOIN sales ON region = r GROUP BY r"),
+    (f"{_WITH} (group_selection_strategy = LAPLACE_THRESHOLD) item, COUNT(DISTINCT customer) AS n FROM sales "
+     "GROUP BY item",
+     "SELECT item, COUNT(DISTINCT customer) FROM sales WHERE item <> 'gold' GROUP BY item"),
+    ("SELECT WITH ANONYMIZATION OPTIONS (kappa = 4) item, ANON_AVG(price CLAMPED BETWEEN -2 AND 3) FROM sales "
+     "WHERE item <> 'gold' GROUP BY item",
+     "SELECT item, AVG(GREATEST(-2, LEAST(3, price))) FROM sales WHERE item <> 'gold' GROUP BY item"),
+)  # fmt: skip
+"""Whole texts with what they mean in DuckDB, where options and bounds decide the numbers, or which groups are shown."""
+
 ERRORS: tuple[tuple[str, str], ...] = (
     # Options
     ("unsupported_sql", f"{_WITH} (epsilon = 0) COUNT(*) FROM sales"),
@@ -205,6 +263,10 @@ ERRORS: tuple[tuple[str, str], ...] = (
     ("unsupported_sql", f"{_WITH} (unknown = 1) COUNT(*) FROM sales"),
     ("unsupported_sql", f"{_WITH} () , COUNT(*) FROM sales"),
     ("unsupported_sql", f"{_WITH} (epsilon = 1 COUNT(*) FROM sales"),
+    ("unsupported_sql", f"{_WITH} (epsilon = 1e7) COUNT(*) FROM sales"),
+    ("unsupported_sql", f"{_WITH} (epsilon = 0.0000000000001) COUNT(*) FROM sales"),
+    ("unsupported_sql",
+     f"{_WITH} (group_selection_strategy = PUBLIC_GROUPS) region, item, COUNT(*) FROM sales GROUP BY region, item"),
     # One query has one price
     ("unsupported_sql", f"{_WITH} (epsilon = 1) COUNT(*) FROM ({_WITH} (epsilon = 1) COUNT(*) FROM sales)"),
     ("unsupported_sql", f"{_WITH} (epsilon = 1) COUNT(*) FROM sales UNION ALL {_WITH} (epsilon = 1) 1"),
@@ -227,7 +289,20 @@ ERRORS: tuple[tuple[str, str], ...] = (
     ("unsupported_sql", f"{_WITH} (epsilon = 1) ANON_PERCENTILE_CONT(price CLAMPED BETWEEN 0 AND 1) FROM sales"),
     ("unsupported_sql",
      f"{_WITH} (epsilon = 1) SUM(ANON_SUM(price) , contribution_bounds_per_group => (0, 9)) FROM sales"),
+    ("unsupported_sql",
+     f"{_WITH} (epsilon = 1) COUNT(*, contribution_bounds_per_group => (0, 1)), "
+     "COUNT(pieces, contribution_bounds_per_group => (0, 2)) FROM sales"),
+    ("unsupported_sql", f"{_WITH} (epsilon = 1) MIN(price, contribution_bounds_per_row => (0, 1)) FROM sales"),
+    ("unsupported_sql",
+     f"{_WITH} (epsilon = 1) SUM(price, contribution_bounds_per_group => (0, 1), "
+     "contribution_bounds_per_row => (0, 1)) FROM sales"),
+    ("unsupported_sql", f"{_WITH} (epsilon = 1) COUNT(*, report_format => 'JSON') FROM sales"),
+    ("unsupported_sql", f"{_WITH} (epsilon = 1) ANON_PERCENTILE_CONT(price, 1.5 CLAMPED BETWEEN 0 AND 9) FROM sales"),
     # What no clause makes lawful
+    ("not_a_query", f"CREATE TABLE copy AS {_WITH} (epsilon = 1) COUNT(*) FROM sales"),
+    ("private_row_limit",
+     f"{_WITH} (epsilon = 1) SUM(price, contribution_bounds_per_group => (0, 9)) OVER (PARTITION BY region) "
+     "FROM sales"),
     ("raw_rows", f"{_WITH} (epsilon = 1) price FROM sales"),
     ("raw_rows", f"{_WITH} (epsilon = 1) * FROM sales"),
     ("raw_rows", f"{_WITH} (epsilon = 1) price, COUNT(*) FROM sales GROUP BY region"),

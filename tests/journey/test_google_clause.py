@@ -80,3 +80,36 @@ def test_a_refusal_marks_the_place_in_the_text(services: Services, analyst: Call
     position = caught.value.findings[0].position
     assert position is not None
     assert (position.line, position.column) == (1, text.index("nothing") + 1)
+
+
+@pytest.mark.parametrize(
+    ("narrow", "wide", "times"),
+    [
+        (
+            "(epsilon = 0.1) SUM(salary, contribution_bounds_per_group => (0, 10000)) FROM people",
+            "(epsilon = 0.05) SUM(salary, contribution_bounds_per_group => (0, 10000)) FROM people",
+            2,
+        ),
+        (
+            "(epsilon = 1) SUM(salary, contribution_bounds_per_group => (0, 10000)) FROM people",
+            "(epsilon = 1) SUM(salary, contribution_bounds_per_group => (0, 50000)) FROM people",
+            5,
+        ),
+        (
+            "(epsilon = 0.1) COUNT(*, contribution_bounds_per_group => (0, 2)) FROM visits",
+            "(epsilon = 0.1) COUNT(*, contribution_bounds_per_group => (0, 6)) FROM visits",
+            3,
+        ),
+    ],
+)
+def test_intervals_follow_the_clause(
+    services: Services, analyst: Callable[..., str], narrow: str, wide: str, times: int
+) -> None:
+    """Shows half widths in proportion to one over epsilon, and to what a unit may add by the bounds of the text."""
+    who = analyst()
+    widths = []
+    for text in (narrow, wide):
+        estimate: Any = services.journey.estimate(question(HEAD + text, who, epsilon=None))
+        (column,) = estimate["columns"]
+        widths.append(column["half_width"])
+    assert widths[1] / widths[0] == pytest.approx(times, rel=0.01)
