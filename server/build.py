@@ -28,7 +28,7 @@ from server.matrix import sql_matrix
 from server.models.models import Models
 from server.models.quoting import Quotes
 from server.monitors.monitors import Monitors
-from server.monitors.sealing import Seal
+from server.sealing import BATCHES, MONITORS, Seal
 from server.services import Check, Services
 from server.settings import Settings
 from server.shutdown import Pause
@@ -181,7 +181,7 @@ def build_services(settings: Settings) -> Services:
             ledger=ledger, private=private, shell=shell, served=catalogue, bits=it.bits, pace=it.pace, drawn=drawn
         )
         secret = settings.keys_secret()
-        batches = Batches(ledger=ledger, registry=registry, journey=journey, seal=Seal(secret, b"noisegate batches 1"))
+        batches = Batches(ledger=ledger, registry=registry, journey=journey, seal=Seal(secret, BATCHES))
         # Beside the start, which it would lengthen; until it is done, ticks are those of a slow machine.
         threading.Thread(target=private.measure, name="noisegate-probe", daemon=True).start()
         jobs = JobPool(threads=settings.query_threads, queue=settings.query_queue)
@@ -202,7 +202,7 @@ def build_services(settings: Settings) -> Services:
             profiles=Profiles(
                 ledger=ledger, served=catalogue, private=private, twins=shell, bits=it.bits, pace=it.pace
             ),
-            monitors=_monitors(it, journey, Seal(secret)),
+            monitors=_monitors(it, journey, Seal(secret, MONITORS)),
             models=_models(it, journey),
             synthetic=_synthetics(it, journey, drawn),
             batches=batches,

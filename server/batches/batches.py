@@ -30,7 +30,7 @@ from server.batches.strategies import Way, best, cell_weights, ways_of
 from server.batches.terms import AskedBatch, Terms
 from server.errors import Problem
 from server.journey.query import Admitted, ToRun
-from server.monitors.sealing import Seal, SealBroken
+from server.sealing import Seal, SealBroken
 from server.store.batches import BatchRow
 from server.store.registry import Registry
 from sql_rewrite.batch_text import Counted, ReadBatch, numbered, read_batch

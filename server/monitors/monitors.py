@@ -50,11 +50,12 @@ from server.monitors.refusals import (
     overtaken,
     stands,
 )
-from server.monitors.sealing import Seal, SealBroken, SecretState
+from server.monitors.sealing import SecretState
 from server.monitors.shape import CLOCK, compared_sum, require_terms, threshold_steps
 from server.monitors.terms import Evaluated, EvaluateMonitor, OpenMonitor, Terms
 from server.published import MONITOR
 from server.question import Question
+from server.sealing import Seal, SealBroken
 from server.store.monitors import MonitorRow
 from server.store.registry import Registry
 from sql_rewrite.lift_clock import started as clock_of
@@ -123,7 +124,7 @@ class Monitors:
             account=path[0].id,
             created="",
             terms=terms.to_json(),
-            sealed=self.seal.sealed(state, monitor=reserved.query_id),
+            sealed=state.sealed(self.seal, monitor=reserved.query_id),
             left=terms.hits,
         )
         try:
@@ -287,7 +288,7 @@ class Monitors:
         if not self._open(row.id):
             raise is_over("its opening was not completed")
         try:
-            return self.seal.opened(row.sealed, monitor=row.id)
+            return SecretState.opened(row.sealed, self.seal, monitor=row.id)
         except SealBroken:
             raise is_over("the server's key of monitors is another one than it was sealed with") from None
 
@@ -346,7 +347,8 @@ class Monitors:
         hit = compared.hit
         outcome = "not_passed" if hit is None else "passed"
         noise = run.threshold.noise
-        sealed = self.seal.sealed(SecretState(state.sql, state.threshold, noise.value, noise.length), monitor=row.id)
+        after = SecretState(state.sql, state.threshold, noise.value, noise.length)
+        sealed = after.sealed(self.seal, monitor=row.id)
         detail: dict[str, object] = {}
         if hit is not None:
             # The gap is the distance beyond the threshold, at no cost.
@@ -418,7 +420,7 @@ class Monitors:
     def question_of(self, row: MonitorRow) -> tuple[str, str] | None:
         """Text and threshold of a monitor, for its owner; None where its state cannot be read."""
         try:
-            state = self.seal.opened(row.sealed, monitor=row.id)
+            state = SecretState.opened(row.sealed, self.seal, monitor=row.id)
         except SealBroken:
             return None
         return state.sql, decimal_text(abs(Fraction(state.threshold)))

@@ -12,7 +12,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
-from accountant.errors import BudgetExhausted, LedgerError
+from accountant.errors import LedgerError
 from accountant.request import QueryRecord
 from accountant.states import QueryStatus
 from mechanisms.families import FAMILIES
@@ -24,10 +24,11 @@ from server.batches.batches import Choice
 from server.batches.strategies import Way
 from server.batches.terms import AskedBatch, Terms
 from server.body import canonical_hash
-from server.errors import finding_body, problem_of_execution, problem_of_ledger
+from server.errors import finding_body, problem_of_execution
 from server.once import idempotency_key
 from server.roles import ASKING, READING
 from server.routes.common import body_of, describe, identifier, in_thread, json_response, not_found, page_response
+from server.routes.paying import explained
 from server.routes.sight import visible_batch
 from server.services import Services
 from server.store.batches import BatchRow
@@ -91,7 +92,8 @@ async def estimate_batch(request: Request, caller: Annotated[Caller, Depends(rol
     services = services_of(request)
     body, raw = await body_of(request, BatchBody)
     wanted = _asked(caller, body, raw, key=None)
-    choice, estimate = await services.jobs.call(partial(services.batches.estimate, wanted), owner=caller.name)
+    async with explained(services, caller, wanted.dataset):
+        choice, estimate = await services.jobs.call(partial(services.batches.estimate, wanted), owner=caller.name)
     return json_response(
         {
             "queries": len(choice.places),
@@ -157,14 +159,10 @@ async def create_batch(request: Request, caller: Annotated[Caller, Depends(roles
     # From here on a failure that nobody foresaw counts as charged.
     request.state.spending = True
     journey = services.journey
-    try:
+    async with explained(services, caller, wanted.dataset):
         started = await services.jobs.start(
             partial(services.batches.admit, wanted), journey.complete, journey.abandon, owner=caller.name
         )
-    except BudgetExhausted as error:
-        exhausted = error.account
-        own = await in_thread(lambda: services.ledger.account(exhausted).principal == caller.name)
-        raise problem_of_ledger(error, spending=True, own_account=own) from None
     query = started.query
     request.state.query_id = query.query_id
     outcomes = request.app.state.metrics.queries

@@ -11,7 +11,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
-from accountant.errors import BudgetExhausted, LedgerError
+from accountant.errors import LedgerError
 from accountant.request import QueryRecord
 from accountant.states import QueryStatus
 from mechanisms.private_descent import Method
@@ -20,11 +20,12 @@ from privacy.refusal import CODES, ExecutionFailed
 from server.admitted import Settled
 from server.auth import Caller, roles, services_of
 from server.body import canonical_hash
-from server.errors import problem_of_execution, problem_of_ledger
+from server.errors import problem_of_execution
 from server.models.terms import TrainModel
 from server.once import idempotency_key
 from server.roles import ASKING, READING
 from server.routes.common import body_of, describe, identifier, in_thread, json_response, not_found, page_response
+from server.routes.paying import explained
 from server.routes.sight import visible_model
 from server.services import Services
 from server.store.models import ModelRow
@@ -88,7 +89,8 @@ async def estimate_model(request: Request, caller: Annotated[Caller, Depends(rol
     services = services_of(request)
     body, raw = await body_of(request, ModelBody)
     asked = _asked(caller, body, raw, key=None)
-    return json_response(await services.jobs.call(partial(services.models.estimate, asked), owner=caller.name))
+    async with explained(services, caller, asked.dataset):
+        return json_response(await services.jobs.call(partial(services.models.estimate, asked), owner=caller.name))
 
 
 @router.post(
@@ -119,14 +121,10 @@ async def create_model(request: Request, caller: Annotated[Caller, Depends(roles
     models = services.models
     # From here on a failure that nobody foresaw counts as charged.
     request.state.spending = True
-    try:
+    async with explained(services, caller, asked.dataset):
         started = await services.jobs.start(
             partial(models.admit, asked), models.complete, models.abandon, owner=caller.name
         )
-    except BudgetExhausted as error:
-        exhausted = error.account
-        own = await in_thread(lambda: services.ledger.account(exhausted).principal == caller.name)
-        raise problem_of_ledger(error, spending=True, own_account=own) from None
     model_id = started.query.query_id
     request.state.query_id = model_id
     if started.answer is not None and not isinstance(started.query, Settled):

@@ -12,16 +12,15 @@ from typing import Annotated, TypeVar
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
-from accountant.errors import BudgetExhausted
 from privacy.numbers import decimal_text
 from privacy.refusal import CODES
 from server.auth import Caller, roles, services_of
 from server.body import canonical_hash
-from server.errors import problem_of_ledger
 from server.monitors.terms import Evaluated, EvaluateMonitor, OpenMonitor, Terms
 from server.once import idempotency_key
 from server.roles import ASKING, READING
 from server.routes.common import body_of, describe, identifier, in_thread, json_response, not_found, page_response
+from server.routes.paying import explained
 from server.routes.sight import visible_monitor
 from server.services import Services
 from server.store.monitors import EvaluationRow, MonitorRow
@@ -53,20 +52,16 @@ _EXAMPLE = {
 
 async def _evaluated(services: Services, caller: Caller, row: MonitorRow, asked: EvaluateMonitor) -> Evaluated:
     """Plans on the threads that read texts, and reads rows in the queue of queries, so that it holds up no estimate."""
-    begun = await _called(services, caller, partial(services.monitors.begin, row, asked))
+    begun = await _called(services, caller, row.dataset, partial(services.monitors.begin, row, asked))
     if isinstance(begun, Evaluated):
         return begun
     return await services.jobs.run(partial(services.monitors.complete, begun), owner=caller.name)
 
 
-async def _called(services: Services, caller: Caller, act: Callable[[], T]) -> T:
-    """Carries out an act of the monitors on the threads of questions. Errors: Problem for an exhausted budget."""
-    try:
+async def _called(services: Services, caller: Caller, dataset: str, act: Callable[[], T]) -> T:
+    """Carries out an act of the monitors on the threads of questions. Errors: Problem, as of `explained`."""
+    async with explained(services, caller, dataset):
         return await services.jobs.call(act, owner=caller.name)
-    except BudgetExhausted as error:
-        exhausted = error.account
-        own = await in_thread(lambda: services.ledger.account(exhausted).principal == caller.name)
-        raise problem_of_ledger(error, spending=True, own_account=own) from None
 
 
 @router.post(
@@ -108,7 +103,7 @@ async def create_monitor(request: Request, caller: Annotated[Caller, Depends(rol
     )
     # From here on a failure that nobody foresaw counts as charged.
     request.state.spending = True
-    row = await _called(services, caller, partial(services.monitors.open, wanted))
+    row = await _called(services, caller, wanted.dataset, partial(services.monitors.open, wanted))
     shown = await in_thread(lambda: _body(services, row, caller))
     return json_response(shown, status=201, headers={"Location": f"/v1/monitors/{row.id}"})
 

@@ -12,16 +12,16 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
-from accountant.errors import BudgetExhausted, LedgerError
+from accountant.errors import LedgerError
 from accountant.request import QueryRecord
 from accountant.states import QueryStatus
 from privacy.bounds import AskedContribution
 from privacy.numbers import decimal_text
-from privacy.refusal import CODES, ExecutionFailed, Refused
+from privacy.refusal import CODES, ExecutionFailed
 from server.admitted import Settled
 from server.auth import Caller, roles, services_of
 from server.body import canonical_hash
-from server.errors import Problem, problem_of_execution, problem_of_ledger
+from server.errors import Problem, problem_of_execution
 from server.formats import JSON, RESULT_HEADERS, Format, answer_table
 from server.once import idempotency_key
 from server.published import MODEL, MONITOR, PROFILE, SYNTHETIC
@@ -40,8 +40,8 @@ from server.routes.common import (
     running_response,
     sent,
 )
-from server.routes.sight import absent_dataset, account_visible, seen_query, visible_query
-from server.services import Services
+from server.routes.paying import explained
+from server.routes.sight import seen_query, visible_query
 from server.wire.answers import CancelAnswer, EstimateAnswer, QueryAnswer, QueryList, RunningAnswer
 from server.wire.requests import ACCOUNT_PATTERN, CONFIDENCE_DEFAULT, ContributionBody, EstimateBody, QueryBody
 from server.wire.words import State
@@ -176,10 +176,8 @@ async def create_estimate(request: Request, caller: Annotated[Caller, Depends(ro
     services = services_of(request)
     body, raw = await body_of(request, EstimateBody)
     question = replace(_question(caller, body, raw, key=None), report=body.detail == "plan")
-    try:
+    async with explained(services, caller, question.dataset):
         return json_response(await services.jobs.call(partial(services.journey.estimate, question), owner=caller.name))
-    except Refused as refused:
-        raise await _broken_or(refused, services, caller, question.dataset) from None
 
 
 @router.post(
@@ -222,39 +220,19 @@ async def create_query(request: Request, caller: Annotated[Caller, Depends(roles
     journey = services.journey
     # From here on a failure that nobody foresaw counts as charged.
     request.state.spending = True
-    try:
+    async with explained(services, caller, question.dataset):
         started = await services.jobs.start(
             partial(journey.admit, question),
             journey.complete,
             journey.abandon,
             owner=caller.name,
         )
-    except BudgetExhausted as error:
-        exhausted = error.account
-        own = await in_thread(lambda: services.ledger.account(exhausted).principal == caller.name)
-        raise problem_of_ledger(error, spending=True, own_account=own) from None
-    except Refused as refused:
-        raise await _broken_or(refused, services, caller, question.dataset) from None
     query = started.query
     request.state.query_id = query.query_id
     if isinstance(query, Settled):
         request.app.state.metrics.queries.labels("stored").inc()
         return await _answer(query.query_id, query.answer, sent_as)
     return await _await_answer(request, query.query_id, started.answer, sent_as, deadline=deadline)
-
-
-async def _broken_or(refused: Refused, services: Services, caller: Caller, dataset: str) -> Exception:
-    """The refusal; or, where an account of the caller is for a dataset that cannot be served, that it is not available.
-
-    The journey knows the datasets that are served, and refuses all others as unknown.
-    """
-    if all(finding.code != "unknown_dataset" for finding in refused.findings):
-        return refused
-    # Looked up in either case, as the journey does: the time must not reveal to a stranger whether the dataset exists.
-    visible = await in_thread(lambda: account_visible(services, caller, dataset))
-    if visible and dataset in services.catalogue.unavailable():
-        return absent_dataset(services, dataset)
-    return refused
 
 
 async def _await_answer(

@@ -10,14 +10,13 @@ from typing import Annotated, TypeVar
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
-from accountant.errors import BudgetExhausted
 from privacy.refusal import CODES
 from server.auth import Caller, roles, services_of
 from server.body import canonical_hash
-from server.errors import problem_of_ledger
 from server.once import idempotency_key
 from server.roles import ASKING, READING
 from server.routes.common import body_of, describe, identifier, in_thread, json_response, not_found, page_response
+from server.routes.paying import explained
 from server.routes.sight import visible_synthetic
 from server.services import Services
 from server.store.synthetic import SyntheticRow
@@ -40,13 +39,6 @@ _EXAMPLE = {
     "name": "synthetic_patients",
     "epsilon": "1",
 }
-
-
-async def _exhausted_for(services: Services, caller: Caller, error: BudgetExhausted) -> Exception:
-    """The problem of an exhausted budget."""
-    exhausted = error.account
-    own = await in_thread(lambda: services.ledger.account(exhausted).principal == caller.name)
-    return problem_of_ledger(error, spending=True, own_account=own)
 
 
 async def _called(services: Services, caller: Caller, act: Callable[[], T]) -> T:
@@ -97,13 +89,11 @@ async def create_synthetic(request: Request, caller: Annotated[Caller, Depends(r
     wanted = await _wanted(request, caller)
     # From here on a failure that nobody foresaw counts as charged.
     request.state.spending = True
-    row = await _called(services, caller, partial(services.synthetic.earlier, wanted))
-    if row is None:
-        planned = await _called(services, caller, partial(services.synthetic.plan, wanted))
-        try:
+    async with explained(services, caller, wanted.dataset):
+        row = await _called(services, caller, partial(services.synthetic.earlier, wanted))
+        if row is None:
+            planned = await _called(services, caller, partial(services.synthetic.plan, wanted))
             row = await services.jobs.run(partial(services.synthetic.make, planned), owner=caller.name)
-        except BudgetExhausted as error:
-            raise await _exhausted_for(services, caller, error) from None
     made = row
     shown = await in_thread(lambda: _body(services, made))
     return json_response(shown, status=201, headers={"Location": f"/v1/synthetic/{made.id}"})
@@ -127,7 +117,8 @@ async def estimate_synthetic(request: Request, caller: Annotated[Caller, Depends
     """POST /v1/synthetic:estimate."""
     services = services_of(request)
     wanted = await _wanted(request, caller)
-    return json_response(await _called(services, caller, partial(services.synthetic.estimate, wanted)))
+    async with explained(services, caller, wanted.dataset):
+        return json_response(await _called(services, caller, partial(services.synthetic.estimate, wanted)))
 
 
 @router.get(

@@ -27,8 +27,9 @@ from privacy.refusal import ExecutionFailed
 from server.app import create_app
 from server.errors import Problem
 from server.monitors.monitors import Evaluation, Monitors
-from server.monitors.sealing import Seal, SealBroken, SecretState
+from server.monitors.sealing import SecretState
 from server.monitors.terms import Evaluated, EvaluateMonitor
+from server.sealing import BATCHES, MONITORS, Seal, SealBroken
 from server.services import Services
 from tests.journey.clinic import PEOPLE, attach, clinic_in, open_account, services_of
 
@@ -171,7 +172,7 @@ def test_a_monitor_survives_a_restart_and_its_noise_is_no_plain_text(clinic: Cli
     monitor = clinic.open("ann", evaluations=10).json()["id"]
     row = clinic.services.registry.monitor(monitor)
     assert row is not None
-    before = clinic.monitors.seal.opened(row.sealed, monitor=monitor)
+    before = SecretState.opened(row.sealed, clinic.monitors.seal, monitor=monitor)
     with sqlite3.connect(clinic.services.settings.database().removeprefix("sqlite:///")) as database:
         dump = "\n".join(database.iterdump())
     assert monitor in dump
@@ -180,9 +181,9 @@ def test_a_monitor_survives_a_restart_and_its_noise_is_no_plain_text(clinic: Cli
     with restarted(clinic):
         found = clinic.services.registry.monitor(monitor)
         assert found is not None
-        assert clinic.monitors.seal.opened(found.sealed, monitor=monitor).noise == before.noise
+        assert SecretState.opened(found.sealed, clinic.monitors.seal, monitor=monitor).noise == before.noise
         assert clinic.evaluate("ann", monitor).json()["outcome"] == "not_passed"
-        kept, clinic.monitors.seal = clinic.monitors.seal, Seal(b"another secret of this length....")
+        kept, clinic.monitors.seal = clinic.monitors.seal, Seal(b"another secret of this length....", MONITORS)
         clinic.grow(1)
         refused = clinic.evaluate("ann", monitor)
         assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
@@ -192,20 +193,21 @@ def test_a_monitor_survives_a_restart_and_its_noise_is_no_plain_text(clinic: Cli
 
 
 def test_a_sealed_state_belongs_to_its_monitor() -> None:
-    """Shows that a state opens under its own name and key alone, and no two writings are alike."""
-    seal, state = Seal(b"x" * 32), SecretState("SELECT 1", "5/2", 2**63 + 1, 64)
-    sealed = seal.sealed(state, monitor="m_1")
-    read = seal.opened(sealed, monitor="m_1")
+    """Shows that a state opens under its own name, purpose and key alone, and no two writings are alike."""
+    seal, state = Seal(b"x" * 32, MONITORS), SecretState("SELECT 1", "5/2", 2**63 + 1, 64)
+    sealed = state.sealed(seal, monitor="m_1")
+    read = SecretState.opened(sealed, seal, monitor="m_1")
     assert (read.sql, read.threshold, read.noise, read.length) == ("SELECT 1", "5/2", 2**63 + 1, 64)
-    assert sealed != seal.sealed(state, monitor="m_1")
+    assert sealed != state.sealed(seal, monitor="m_1")
     for other, name, text in (
         (seal, "m_2", sealed),
-        (Seal(b"y" * 32), "m_1", sealed),
+        (Seal(b"y" * 32, MONITORS), "m_1", sealed),
+        (Seal(b"x" * 32, BATCHES), "m_1", sealed),
         (seal, "m_1", sealed[:-1]),
         (seal, "m_1", sealed[:20] + bytes([sealed[20] ^ 1]) + sealed[21:]),
     ):
         with pytest.raises(SealBroken):
-            other.opened(text, monitor=name)
+            SecretState.opened(text, other, monitor=name)
 
 
 def test_hits_are_answered_for_a_charge_each(shared: Clinic) -> None:

@@ -127,8 +127,24 @@ def check_others_are_served(services: Services) -> None:
         ("GET", "/readyz", None),
     )
     assert clinic.status_code == 200, clinic.text
-    for refused in (school, read):
-        assert (refused.status_code, refused.json()["code"], refused.json()["charged"]) == (503, "unavailable", False)
+    count, spend = "SELECT COUNT(*) AS n FROM people", {"epsilon": "0.1"}
+    others = asked(
+        services,
+        ("POST", "/v1/batches", {"dataset": "school", "queries": [count], "spend": spend}),
+        ("POST", "/v1/batches:estimate", {"dataset": "school", "queries": [count], "spend": spend}),
+        ("POST", "/v1/models", {"dataset": "school", "sql": "SELECT 1 AS label FROM people", "spend": spend}),
+        ("POST", "/v1/models:estimate", {"dataset": "school", "sql": "SELECT 1 AS label FROM people", "spend": spend}),
+        (
+            "POST",
+            "/v1/monitors",
+            {"dataset": "school", "sql": count, "threshold": "5", "epsilon": "0.1", "hits": 1, "evaluations": 1},
+        ),
+        ("POST", "/v1/synthetic", {"dataset": "school", "table": "people", "name": "drawn", "epsilon": "1"}),
+        ("POST", "/v1/synthetic:estimate", {"dataset": "school", "table": "people", "name": "drawn", "epsilon": "1"}),
+    )
+    for refused in (school, read, *others):
+        told = refused.json()
+        assert (refused.status_code, told["code"], told["charged"]) == (503, "unavailable", False), refused.text
     assert ([item["name"] for item in listed.json()["datasets"]], listed.json()["unavailable"]) == (
         ["clinic"],
         ["school"],

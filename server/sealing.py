@@ -1,0 +1,45 @@
+"""What the database has encrypted: the states of monitors and the texts of batches.
+
+It is encrypted and authenticated (AES-256-GCM, a fresh nonce for each writing, bound to the identifier of what it
+belongs to), under a key for each purpose that is derived from `key_secret`, which servers that share a database share
+and no dump of the database has. What was copied to another identifier, or damaged, does not decrypt.
+"""
+
+from __future__ import annotations
+
+import secrets
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+__all__ = ["BATCHES", "MONITORS", "Seal", "SealBroken"]
+
+MONITORS = b"noisegate monitors 1"
+BATCHES = b"noisegate batches 1"
+
+_NONCE = 12
+
+
+class SealBroken(Exception):
+    """It cannot be read: the key is another one, or what was encrypted is damaged or was moved."""
+
+
+class Seal:
+    """Encrypts and decrypts what one server keeps for one purpose. Safe to use from many threads."""
+
+    def __init__(self, secret: bytes, purpose: bytes) -> None:
+        self._cipher = AESGCM(HKDF(SHA256(), length=32, salt=None, info=purpose).derive(secret))
+
+    def encrypted(self, plain: bytes, *, bound_to: str) -> bytes:
+        """The bytes of what has that identifier, for the database."""
+        nonce = secrets.token_bytes(_NONCE)
+        return nonce + self._cipher.encrypt(nonce, plain, bound_to.encode())
+
+    def decrypted(self, sealed: bytes, *, bound_to: str) -> bytes:
+        """What was encrypted for that identifier. Errors: SealBroken."""
+        try:
+            return self._cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], bound_to.encode())
+        except (InvalidTag, ValueError):
+            raise SealBroken from None
