@@ -71,7 +71,7 @@ class Journey:
         public = PublicTables(served.snapshot, drawn.rows_of)
         self.preparing = Preparing(shell, shell, DIALECTS[private.capabilities.dialect], public.of)
         repeats = Repeats()
-        free = free_answers if free_answers is not None else FreeAnswers()
+        self.free = free = free_answers if free_answers is not None else FreeAnswers()
         self.sizes = Sizes(ledger)
         self.admission = Admission(
             ledger=ledger,

@@ -123,7 +123,9 @@ class Batches:
         )
         try:
             if isinstance(admitted, ToRun) or self.registry.batch(admitted.query_id) is None:
-                self._store(asked, terms, admitted.query_id)
+                size = self._store(asked, terms, admitted.query_id)
+                if isinstance(admitted, Settled) or not admitted.paid.charged:
+                    self.journey.free.take(asked.principal, size)
         except Exception:
             if isinstance(admitted, ToRun):
                 # No engine has seen it, so the charge is given back.
@@ -131,18 +133,21 @@ class Batches:
             raise
         return admitted
 
-    def _store(self, asked: AskedBatch, terms: Terms, batch: str) -> None:
+    def _store(self, asked: AskedBatch, terms: Terms, batch: str) -> int:
+        """Stores a batch. Returns how many bytes it takes: an allowance bounds what is stored without a charge."""
         sealed = self.seal.encrypted(json.dumps(asked.queries).encode(), bound_to=batch)
+        plain = terms.to_json()
         self.registry.add_batch(
             BatchRow(
                 id=batch,
                 principal=asked.principal,
                 dataset=asked.dataset,
                 created="",
-                terms=terms.to_json(),
+                terms=plain,
                 sealed=sealed,
             )
         )
+        return len(plain) + len(sealed)
 
     def found(self, batch: str) -> BatchRow:
         """The batch of an earlier request. Errors: Problem conflict while it is being stored, or if that failed."""

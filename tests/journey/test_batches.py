@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
@@ -17,6 +18,7 @@ from accountant.states import QueryStatus
 from mechanisms import gateway
 from mechanisms.measurement import Measurement
 from privacy.refusal import ExecutionFailed
+from server.free_answers import BURST_BYTES
 from tests.journey.clinic import clinic_in
 from tests.journey.real import journey_of
 from tests.journey.test_monitors import Clinic
@@ -335,6 +337,22 @@ def test_a_batch_that_cannot_be_stored_costs_nothing(shared: Clinic, monkeypatch
     again = send(shared, who, HALVES, key="full")
     assert (again.status_code, again.json()["code"]) == (409, "conflict")
     assert send(shared, who, HALVES, key="another").status_code == 200
+
+
+def test_what_a_repeated_batch_stores_counts_against_the_allowance(
+    shared: Clinic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shows that texts and terms that are kept without a charge are bounded with free answers."""
+    who, account = shared.somebody()
+    assert send(shared, who, HALVES).status_code == 200
+    spent, free = shared.spent(account), shared.services.journey.free
+    before = free._now(who)
+    assert send(shared, who, HALVES, key="once-more").status_code == 200
+    assert before - free._now(who) > len(json.dumps(HALVES))
+    free.take(who, 2 * BURST_BYTES)
+    refused = send(shared, who, HALVES, key="too-much")
+    assert (refused.status_code, refused.json()["code"]) == (429, "rate_limited")
+    assert shared.spent(account) == spent
 
 
 def test_everything_is_drawn_at_the_gateway_from_one_charge(shared: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
