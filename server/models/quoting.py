@@ -27,6 +27,7 @@ from privacy.training import (
     greatest_norm,
     width_of,
 )
+from privacy.unit import Neighbouring
 from server.floor import Floor
 from server.journey.admission import Admission
 from server.models import refusals
@@ -172,6 +173,9 @@ def _noise(
     most, floor = dataset.limits.epsilon_max, Floor.of(dataset, root)
     if not currency.pays(leaf):
         raise Refused([refusals.unpaid(currency.unpaid or "this account cannot pay for it")])
+    if dataset.neighbouring is not Neighbouring.ADD_REMOVE:
+        # Sums of units that are replaced change by twice as much, and a unit could change its part.
+        raise Refused([refusals.no_noise("its sensitivities hold where units are added and removed")])
     if request.epsilon is not None and request.epsilon > most:
         raise Refused([refusals.above_most(most)])
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,15 @@ import pytest
 from accountant.errors import LedgerUnavailable
 from accountant.filter import FilterKind
 from accountant.states import QueryStatus
-from privacy.refusal import ExecutionFailed
+from privacy.refusal import ExecutionFailed, Refused
+from privacy.unit import Neighbouring
 from server.admitted import InFlight, Settled
+from server.models import quoting
 from server.models.models import Models, ToTrain
 from server.models.terms import TrainModel
 from server.routes.models import _asked
 from server.wire.model_requests import ModelBody
-from tests.journey.clinic import clinic_in
+from tests.journey.clinic import clinic_in, services_of
 from tests.journey.test_monitors import Clinic, restarted
 
 SQL = "SELECT age, sex, age >= 54 AS label FROM people"
@@ -268,22 +271,37 @@ def test_a_model_that_waits_is_voided_and_one_that_runs_is_not(shared: Clinic) -
     assert shared.call(other, "POST", f"/v1/models/{done['id']}:cancel").status_code == 404
 
 
-def test_a_model_of_a_process_that_died_fails_charged(clinic: Clinic) -> None:
-    """Shows a reservation without its process: charged, failed, and found by its key, after a restart."""
-    account = clinic.person("ann", epsilon="100")
-    left = models_of(clinic).admit(request_of(clinic, "ann"))
-    assert isinstance(left, ToTrain)
-    running = clinic.call("ann", "GET", f"/v1/models/{left.query_id}").json()
-    assert (running["status"], running["model"]) == ("running", None)
-    spent = clinic.spent(account)
-    clinic.services.ledger.fail(left.query_id)
-    with restarted(clinic):
+def test_a_model_of_a_process_that_died_fails_charged(tmp_path: Path) -> None:
+    """Shows a reservation without its process: under way until it ends, charged and failed after the next start."""
+    with clinic_in(tmp_path) as (services, path):
+        clinic = Clinic(tmp_path, services, path)
+        account = clinic.person("ann", epsilon="100")
+        left = models_of(clinic).admit(request_of(clinic, "ann"))
+        assert isinstance(left, ToTrain)
+        running = clinic.call("ann", "GET", f"/v1/models/{left.query_id}").json()
+        assert (running["status"], running["model"]) == ("running", None)
+        spent = clinic.spent(account)
+    with services_of(tmp_path) as services:
+        clinic.services = services
         told = clinic.call("ann", "GET", f"/v1/models/{left.query_id}").json()
         assert (told["status"], told["model"]) == ("failed_charged", None)
         assert clinic.spent(account) == spent > 0
-        record = clinic.services.ledger.query(left.query_id)
+        record = services.ledger.query(left.query_id)
         assert record is not None
         assert record.state is QueryStatus.FAILED_CHARGED
+
+
+def test_units_that_are_replaced_are_refused(shared: Clinic) -> None:
+    """Shows that the relation of a dataset is asked for: sums change by no more where units come and go alone."""
+    who, account = shared.somebody(epsilon="100")
+    dataset, path = shared.services.catalogue.get("clinic"), tuple(shared.services.ledger.path(account))
+    assert dataset is not None
+    request = request_of(shared, who)
+    assert quoting._noise(request, dataset, path, 3, classes=True).mu_squared > 0
+    replaced = replace(dataset, neighbouring=Neighbouring.REPLACE_ONE)
+    with pytest.raises(Refused) as refused:
+        quoting._noise(request, replaced, path, 3, classes=True)
+    assert "added and removed" in refused.value.findings[0].why
 
 
 def test_the_text_of_a_model_is_kept_nowhere(clinic: Clinic) -> None:

@@ -286,6 +286,10 @@ def test_totals_that_a_snapshot_keeps_are_those_of_the_same_values() -> None:
         assert core_key(before, plain) == core_key(after, kept)
         assert (known_norms(after) is not None) is known
         assert known_norms(before) is None
+    filtered = core("SELECT SUM(cost) AS s FROM visits WHERE cost > 5", dataset=kept)
+    (source,) = filtered.core.sources
+    earlier = replace(filtered.core, sources=(replace(source, only=filtered.core.where),), where=None)
+    assert known_norms(replace(filtered, core=earlier)) is None, "a condition before joins leaves rows out too"
     narrower = replace(
         kept, tables=tuple(_with_bounds(one, "cost", ValueBounds(Fraction(0), Fraction(7))) for one in kept.tables)
     )
