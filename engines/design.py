@@ -71,7 +71,7 @@ class Gathered:
 class Design:
     """Encoded rows, in the order of their units. Has no text form."""
 
-    __slots__ = ("_clip", "_clipping", "_held", "_label", "_rows", "_starts", "_unit_rows")
+    __slots__ = ("_clip", "_clipping", "_held", "_label", "_rows", "_signed", "_starts", "_unit_rows")
 
     def __init__(
         self,
@@ -98,6 +98,7 @@ class Design:
         self._held: npt.NDArray[np.bool_] = gathered.parts[order[self._starts]] < held
         steps = np.clip(gathered.label[order], 0, label.highest)
         self._label: Whole = steps * ROW_UNITS // label.highest
+        self._signed: Whole = 2 * self._label - ROW_UNITS
         self._clipping, self._clip = clipping, clip
         self._rows = self._encoded(gathered, columns, order)
         most = norm_of((1 + len(columns)) * ROW_UNITS**2)
@@ -128,14 +129,21 @@ class Design:
         return rows
 
     def _scale(self, most: int, *, by_unit: bool) -> None:
-        """Rows of norm at most ROW_UNITS; with `by_unit` the norms of all rows of a unit add up to that at most."""
+        """Rows of norm at most ROW_UNITS; with `by_unit` the norms of all rows of a unit add up to that at most.
+
+        Rows of held-out units are scaled one by one, as in the formula that predicts: no sum of them is held by the
+        norms of rows. Labels between -1 and 1 are scaled as their rows are, by at most one: least squares of rows that
+        are scaled and labels that are not would be those of another line.
+        """
         norms = np.zeros(len(self._rows), dtype=np.int64)
         for part in self._chunks():
             wide = self._rows[part].astype(np.int64)
             norms[part] = _root_above((wide * wide).sum(axis=1))
         if by_unit and len(self._starts):
-            norms = np.repeat(np.add.reduceat(norms, self._starts), self._unit_rows)
+            of_units = np.repeat(np.add.reduceat(norms, self._starts), self._unit_rows)
+            norms = np.where(np.repeat(self._held, self._unit_rows), norms, of_units)
         divisor = np.maximum(norms, most)[:, None]
+        self._signed = _toward_zero(self._signed * most, divisor[:, 0])
         for part in self._chunks():
             wide = self._rows[part].astype(np.int64)
             self._rows[part] = _toward_zero(wide * ROW_UNITS, divisor[part])
@@ -199,16 +207,15 @@ class Design:
         return total.tolist()
 
     def _products(self) -> list[int]:
-        """The upper triangle of all pairs of columns, row by row, then each column with the label in [-1, 1]."""
+        """The upper triangle of all pairs of columns, row by row, then each column with the scaled label in [-1, 1]."""
         width = self._rows.shape[1]
         pairs = np.zeros((width, width), dtype=np.int64)
         along = np.zeros(width, dtype=np.int64)
         kept = np.repeat(~self._held, self._unit_rows)
-        signed = 2 * self._label - ROW_UNITS
         for part in self._chunks():
             rows = np.where(kept[part][:, None], self._rows[part], 0).astype(np.float64)
             pairs += (rows.T @ rows).astype(np.int64)
-            along += (signed[part].astype(np.float64) @ rows).astype(np.int64)
+            along += (self._signed[part].astype(np.float64) @ rows).astype(np.int64)
         return [*pairs[np.triu_indices(width)].tolist(), *along.tolist()]
 
     def _outcomes(self, weights: Whole) -> list[int]:

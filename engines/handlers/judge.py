@@ -79,7 +79,12 @@ def judge(seen: duckdb.DuckDBPyConnection, text: object) -> Mapping[str, Json] |
     step = Step.READ
     try:
         # DESCRIBE before a query yields the names and types of its columns: it is bound and then forgotten.
-        statement = only_statement(seen, _DESCRIBE + whole[offset:])
+        text_read = _DESCRIBE + whole[offset:]
+        if [one.type for one in seen.extract_statements(text_read)] == [duckdb.StatementType.MULTI]:
+            # PIVOT without a list: the engine reads it as several statements, one of which would ask rows for the
+            # values. So it is read here and not bound; the lift has written out the declared values.
+            return None
+        statement = only_statement(seen, text_read)
         step = Step.BIND
         used = {name: read_parameters([named[name]])[0] for name in statement.named_parameters if name in named}
         seen.execute(statement, used or None).fetchall()

@@ -179,8 +179,10 @@ def beyond_norms(seed: int) -> int:
             alone = Design(gathered, columns, DesignColumn(1, keys=False), held=0, clipping=clipping, clip=clip)
             # Weights at which each row is called the other label, as far as there are any.
             weights = random.integers(-60 * WEIGHT_UNITS, 60 * WEIGHT_UNITS, 8).tolist()
-            added = sum(value**2 for value in alone.sums(Wanted.GRADIENT, weights))
-            beyond += added > greatest_change(Wanted.GRADIENT, clipping)
+            for wanted in (Wanted.GRADIENT, Wanted.PRODUCTS):
+                if wanted is Wanted.GRADIENT or clipping is Clipping.INPUTS:
+                    added = sum(value**2 for value in alone.sums(wanted, weights if wanted is Wanted.GRADIENT else []))
+                    beyond += added > greatest_change(wanted, clipping)
     return beyond
 
 

@@ -69,6 +69,8 @@ def stops(
         "; ;\nSELECT COUNT(*) FROM people; ;",
         "WITH a(n) AS (SELECT COUNT(*) FROM people) SELECT n FROM a -- the end",
         "(SELECT COUNT(*) FROM people) UNION ALL (SELECT COUNT(*) FROM visits) ORDER BY 1 LIMIT 1",
+        "PIVOT people ON kind USING COUNT(*) GROUP BY well",
+        "WITH p AS (PIVOT people ON kind USING COUNT(*) GROUP BY well) SELECT * FROM p",
     ],
 )
 def test_texts_bind_on_the_tables_that_analysts_see(tables: duckdb.DuckDBPyConnection, sql: str) -> None:

@@ -419,3 +419,20 @@ def test_levels_of_their_own_share_one_price(services: Services, analyst: Callab
     place = [row[0] for row in answer["rows"]].index(1)
     for column in (1, 2):
         assert answer["lows"][place][column] <= answer["rows"][place][column] <= answer["highs"][place][column]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "PIVOT people ON region USING COUNT(*) GROUP BY smoker",
+        "SELECT * FROM (PIVOT people ON region USING COUNT(*) GROUP BY smoker)",
+    ],
+)
+def test_a_pivot_without_a_list_has_the_declared_values(groups: Services, sql: str) -> None:
+    """Shows that the engine reads such a text, all the way to its answer."""
+    answer = answered(groups, sql)
+    assert [column["name"] for column in answer["columns"]] == ["smoker", "north", "south"]
+    true = Counter((person["smoker"], person["region"]) for person in PEOPLE)
+    assert {(row[0], *row[1:]) for row in answer["rows"]} == {
+        (smoker, true[smoker, "north"], true[smoker, "south"]) for smoker in (True, False, None)
+    }
