@@ -15,7 +15,7 @@ from privacy.statistic import StatisticKind
 from sql_rewrite.bound import BoundedCore, bound
 from sql_rewrite.contribution import WEIGHED_GROUPS_MOST, WEIGHED_LONG_MOST, Contribution, NormedContribution
 from sql_rewrite.cost import work_of
-from sql_rewrite.kept_totals import kept_totals
+from sql_rewrite.kept_totals import kept_totals, total_of
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import UNITS_MAX, lower
 from sql_rewrite.normed import PARTS_LEAST, PARTS_MOST, WEIGHT_PARTS, parts_at
@@ -294,6 +294,18 @@ def test_totals_that_a_snapshot_keeps_are_those_of_the_same_values() -> None:
         kept, tables=tuple(_with_bounds(one, "cost", ValueBounds(Fraction(0), Fraction(7))) for one in kept.tables)
     )
     assert known_norms(core("SELECT SUM(cost) AS s FROM visits", dataset=narrower)) is None
+
+
+def test_totals_of_values_below_zero_are_not_kept() -> None:
+    """Shows that a total of such values, which is less than the sum of their sizes, is neither kept nor taken."""
+    bounded = AUTOMATIC.bounded_by(AskedContribution(automatic=True))
+    for least, kept in ((Fraction(0), True), (Fraction(-1), False)):
+        bounds = ValueBounds(least, Fraction(7))
+        dataset = replace(bounded, tables=tuple(_with_bounds(one, "cost", bounds) for one in bounded.tables))
+        totals = [total for listed in kept_totals(dataset).values() for total in listed]
+        assert ("cost" in {total.column for total in totals}) is kept
+        (norm,) = core("SELECT SUM(cost) AS s FROM visits", dataset=dataset).norms
+        assert (total_of(norm.argument, norm.encoding, 100) is not None) is kept
 
 
 def _with_bounds(table: Table, name: str, bounds: ValueBounds) -> Table:
