@@ -12,23 +12,20 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
-from accountant.errors import LedgerError
 from accountant.request import QueryRecord
-from accountant.states import QueryStatus
 from mechanisms.families import FAMILIES
 from privacy.currency import MU_SQUARED
-from privacy.refusal import CODES, ExecutionFailed, Finding
-from server.admitted import Settled
+from privacy.refusal import CODES, Finding
 from server.auth import Caller, roles, services_of
 from server.batches.batches import Choice
 from server.batches.strategies import Way
 from server.batches.terms import AskedBatch, Terms
 from server.body import canonical_hash
-from server.errors import finding_body, problem_of_execution
+from server.errors import finding_body
 from server.once import idempotency_key
 from server.roles import ASKING, READING
 from server.routes.common import body_of, describe, identifier, in_thread, json_response, not_found, page_response
-from server.routes.paying import explained
+from server.routes.paying import answer_by, explained
 from server.routes.sight import visible_batch
 from server.services import Services
 from server.store.batches import BatchRow
@@ -165,22 +162,7 @@ async def create_batch(request: Request, caller: Annotated[Caller, Depends(roles
         )
     query = started.query
     request.state.query_id = query.query_id
-    outcomes = request.app.state.metrics.queries
-    done = isinstance(query, Settled)
-    if done:
-        outcomes.labels("stored").inc()
-    elif started.answer is not None:
-        try:
-            done = await services.jobs.wait(started.answer, seconds=deadline - time.monotonic()) is not None
-        except ExecutionFailed as failed:
-            outcomes.labels(QueryStatus.FAILED_CHARGED if failed.started else QueryStatus.FAILED_VOID).inc()
-            raise
-        except LedgerError:
-            # The answer was computed and could not be stored, so nobody may see it; the charge stays.
-            outcomes.labels(QueryStatus.FAILED_CHARGED).inc()
-            raise problem_of_execution(ExecutionFailed()) from None
-        if done:
-            outcomes.labels(QueryStatus.SETTLED).inc()
+    done = await answer_by(request, started, deadline=deadline) is not None
     shown = await in_thread(lambda: _stored(services, query.query_id, caller))
     headers = {"Location": f"/v1/batches/{query.query_id}", "Cache-Control": "no-store"}
     return json_response(

@@ -11,21 +11,18 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
-from accountant.errors import LedgerError
 from accountant.request import QueryRecord
 from accountant.states import QueryStatus
 from mechanisms.private_descent import Method
 from privacy.numbers import decimal_text
-from privacy.refusal import CODES, ExecutionFailed
-from server.admitted import Settled
+from privacy.refusal import CODES
 from server.auth import Caller, roles, services_of
 from server.body import canonical_hash
-from server.errors import problem_of_execution
 from server.models.terms import TrainModel
 from server.once import idempotency_key
 from server.roles import ASKING, READING
 from server.routes.common import body_of, describe, identifier, in_thread, json_response, not_found, page_response
-from server.routes.paying import explained
+from server.routes.paying import answer_by, explained
 from server.routes.sight import visible_model
 from server.services import Services
 from server.store.models import ModelRow
@@ -127,12 +124,7 @@ async def create_model(request: Request, caller: Annotated[Caller, Depends(roles
         )
     model_id = started.query.query_id
     request.state.query_id = model_id
-    if started.answer is not None and not isinstance(started.query, Settled):
-        try:
-            await services.jobs.wait(started.answer, seconds=deadline - time.monotonic())
-        except LedgerError:
-            # The answer was computed and could not be stored, so nobody may see it; the charge stays.
-            raise problem_of_execution(ExecutionFailed()) from None
+    await answer_by(request, started, deadline=deadline)
     row = await visible_model(request, model_id)
     shown = await in_thread(lambda: _shown(services, row, caller, whole=True))
     done = shown["status"] != State.RUNNING

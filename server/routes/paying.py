@@ -1,4 +1,4 @@
-"""What a caller reads where something that is charged is not: the same words for all that may be paid for.
+"""What a caller reads of something that is charged, or is not: the same words for all that may be paid for.
 
 Queries, batches, monitors, models and synthetic tables are refused by the same ledger and the same journey; none of
 them knows whose an exhausted account is, nor that a dataset is attached which cannot be served.
@@ -6,18 +6,27 @@ them knows whose an exhausted account is, nor that a dataset is attached which c
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
-from accountant.errors import BudgetExhausted
-from privacy.refusal import Refused
-from server.auth import Caller
-from server.errors import problem_of_ledger
+from fastapi import Request
+
+from accountant.errors import BudgetExhausted, LedgerError
+from accountant.states import QueryStatus
+from privacy.refusal import ExecutionFailed, Refused
+from server.admitted import Settled
+from server.auth import Caller, services_of
+from server.errors import problem_of_execution, problem_of_ledger
+from server.jobs import AdmittedQuery, Started
 from server.routes.common import in_thread
 from server.routes.sight import absent_dataset, account_visible
 from server.services import Services
 
-__all__ = ["explained"]
+__all__ = ["answer_by", "explained"]
+
+A = TypeVar("A", bound=AdmittedQuery)
 
 
 @asynccontextmanager
@@ -35,6 +44,31 @@ async def explained(services: Services, caller: Caller, dataset: str) -> AsyncIt
         raise problem_of_ledger(error, spending=True, own_account=own) from None
     except Refused as refused:
         raise await _broken_or(refused, services, caller, dataset) from None
+
+
+async def answer_by(request: Request, started: Started[A], *, deadline: float) -> bytes | None:
+    """The answer of what was admitted, by a moment of the monotonic clock; None while it runs. Counts its outcome.
+
+    Errors: ExecutionFailed; Problem, the same outcome, for an answer that could not be stored.
+    """
+    outcomes = request.app.state.metrics.queries
+    if isinstance(started.query, Settled):
+        outcomes.labels("stored").inc()
+        return started.query.answer
+    if started.answer is None:
+        return None
+    try:
+        answer = await services_of(request).jobs.wait(started.answer, seconds=deadline - time.monotonic())
+    except ExecutionFailed as failed:
+        outcomes.labels(QueryStatus.FAILED_CHARGED if failed.started else QueryStatus.FAILED_VOID).inc()
+        raise
+    except LedgerError:
+        # The answer was computed and could not be stored, so nobody may see it; the charge stays.
+        outcomes.labels(QueryStatus.FAILED_CHARGED).inc()
+        raise problem_of_execution(ExecutionFailed()) from None
+    if answer is not None:
+        outcomes.labels(QueryStatus.SETTLED).inc()
+    return answer
 
 
 async def _broken_or(refused: Refused, services: Services, caller: Caller, dataset: str) -> Exception:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import time
-from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Literal
@@ -12,13 +11,11 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
-from accountant.errors import LedgerError
 from accountant.request import QueryRecord
 from accountant.states import QueryStatus
 from privacy.bounds import AskedContribution
 from privacy.numbers import decimal_text
 from privacy.refusal import CODES, ExecutionFailed
-from server.admitted import Settled
 from server.auth import Caller, roles, services_of
 from server.body import canonical_hash
 from server.errors import Problem, problem_of_execution
@@ -40,7 +37,7 @@ from server.routes.common import (
     running_response,
     sent,
 )
-from server.routes.paying import explained
+from server.routes.paying import answer_by, explained
 from server.routes.sight import seen_query, visible_query
 from server.wire.answers import CancelAnswer, EstimateAnswer, QueryAnswer, QueryList, RunningAnswer
 from server.wire.requests import ACCOUNT_PATTERN, CONFIDENCE_DEFAULT, ContributionBody, EstimateBody, QueryBody
@@ -227,34 +224,9 @@ async def create_query(request: Request, caller: Annotated[Caller, Depends(roles
             journey.abandon,
             owner=caller.name,
         )
-    query = started.query
-    request.state.query_id = query.query_id
-    if isinstance(query, Settled):
-        request.app.state.metrics.queries.labels("stored").inc()
-        return await _answer(query.query_id, query.answer, sent_as)
-    return await _await_answer(request, query.query_id, started.answer, sent_as, deadline=deadline)
-
-
-async def _await_answer(
-    request: Request, query_id: str, future: Future[bytes] | None, sent_as: Format, *, deadline: float
-) -> Response:
-    if future is None:
-        return running_response(query_id)
-    services = services_of(request)
-    outcomes = request.app.state.metrics.queries
-    try:
-        answer = await services.jobs.wait(future, seconds=deadline - time.monotonic())
-    except ExecutionFailed as failed:
-        outcomes.labels(QueryStatus.FAILED_CHARGED if failed.started else QueryStatus.FAILED_VOID).inc()
-        raise
-    except LedgerError:
-        # The answer was computed and could not be stored, so nobody may see it; the charge stays.
-        outcomes.labels(QueryStatus.FAILED_CHARGED).inc()
-        raise problem_of_execution(ExecutionFailed()) from None
-    if answer is None:
-        return running_response(query_id)
-    outcomes.labels(QueryStatus.SETTLED).inc()
-    return await _answer(query_id, answer, sent_as)
+    query_id = request.state.query_id = started.query.query_id
+    answer = await answer_by(request, started, deadline=deadline)
+    return running_response(query_id) if answer is None else await _answer(query_id, answer, sent_as)
 
 
 async def _answer(query_id: str, content: bytes, sent_as: Format) -> Response:

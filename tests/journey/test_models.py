@@ -19,11 +19,13 @@ from accountant.states import QueryStatus
 from privacy.refusal import ExecutionFailed, Refused
 from privacy.unit import Neighbouring
 from server.admitted import InFlight, Settled
+from server.app import create_app
 from server.models import quoting
 from server.models.models import Models, ToTrain
 from server.models.terms import TrainModel
 from server.routes.models import _asked
 from server.wire.model_requests import ModelBody
+from tests.journey import test_monitors
 from tests.journey.clinic import clinic_in, services_of
 from tests.journey.test_monitors import Clinic, restarted
 
@@ -233,6 +235,24 @@ def test_a_failure_is_opaque_and_stays_charged(shared: Clinic, monkeypatch: pyte
     assert (listed["status"], listed["model"]) == ("failed_charged", None)
     assert train(shared, who, key="broken").json()["code"] == "execution_failed"
     assert len(shared.call(who, "GET", "/v1/models").json()["models"]) == 1
+
+
+def test_outcomes_of_models_are_counted(shared: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows the metrics of queries after a fit, its retry and one that fails."""
+    who, _ = shared.somebody(epsilon="100")
+    apps: list[Any] = []
+
+    def made(*arguments: Any, **options: Any) -> Any:
+        apps[:] = apps or [create_app(*arguments, **options)]
+        return apps[0]
+
+    monkeypatch.setattr(test_monitors, "create_app", made)
+    assert [train(shared, who, key="one").status_code for _ in range(2)] == [201, 201]
+    monkeypatch.setattr(models_of(shared).private, "add_up", None)
+    assert train(shared, who).json()["code"] == "execution_failed"
+    counted = apps[0].state.metrics.render().decode()
+    for outcome in ("settled", "stored", "failed_charged"):
+        assert f'noisegate_queries_total{{outcome="{outcome}"}} 1.0' in counted
 
 
 def test_an_answer_that_cannot_be_stored_is_the_same_failure(shared: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
