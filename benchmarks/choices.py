@@ -37,17 +37,19 @@ OCCUPATIONS = (4140, 4099, 4066, 3770, 3650, 3295, 2002, 1597, 1370, 994, 928, 6
 PRICES = {NoiseFamily.LAPLACE: ("0.01", "0.03", "0.1"), NoiseFamily.GAUSSIAN: ("0.0001", "0.001")}
 
 
-def cores(groups: int, rows: int, number: int) -> tuple[CoreStatistics, CoreStatistics]:
-    """The question by counts, and by a choice of so many keys, where a unit has these bounds."""
+def cores(
+    groups: int, rows: int, number: int, *, keys: int = len(OCCUPATIONS)
+) -> tuple[CoreStatistics, CoreStatistics]:
+    """The question by counts of all keys, and by a choice of so many of them, where a unit has these bounds."""
     bound = Sensitivity(
         Neighbouring.ADD_REMOVE, groups, Fraction(groups * rows), Fraction(groups * rows**2), Fraction(rows)
     )
     statistic = Statistic("n", StatisticKind.COUNT, bound)
-    domain = tuple((place,) for place in range(len(OCCUPATIONS)))
-    keys = Keys((KeyColumn("k", ColumnType.INTEGER),), domain, groups_per_unit=groups)
-    counted = CoreStatistics("c", keys, (statistic,), (Estimate("a0", AggregateFunction.ROWS, "n", integer=True),))
+    domain = tuple((place,) for place in range(keys))
+    grouped = Keys((KeyColumn("k", ColumnType.INTEGER),), domain, groups_per_unit=groups)
+    counted = CoreStatistics("c", grouped, (statistic,), (Estimate("a0", AggregateFunction.ROWS, "n", integer=True),))
     choice = Choice(count=number, within=(), least=False, parts_per_unit=1, one_way=True)
-    return counted, CoreStatistics("c", keys, (statistic,), (), choice=choice)
+    return counted, CoreStatistics("c", grouped, (statistic,), (), choice=choice)
 
 
 def found(core: CoreStatistics, price: Price, scores: tuple[int, ...], number: int, draws: int) -> float:
