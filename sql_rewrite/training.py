@@ -214,7 +214,17 @@ def _feature(name: str, column: str, aggregate: Aggregate) -> tuple[TrainingFeat
     else:
         aggregate = replace(aggregate, text=aggregate.text.replace("COUNT(DISTINCT ", "SUM(", 1))
     assert aggregate.argument is not None
-    lower, upper = proved_range(aggregate, clip_columns(aggregate.argument))
+    try:
+        lower, upper = proved_range(aggregate, clip_columns(aggregate.argument))
+    except Refused as refused:
+        raise refuse(
+            "column_without_bounds",
+            f'the feature "{name}" is refused',
+            refused.findings[0].why,
+            f"GREATEST(<lowest>, LEAST({aggregate.text}, <highest>)) AS {name}",
+            "ask an administrator to declare bounds for the column",
+            position=aggregate.position,
+        ) from None
     if lower == upper:
         raise refuse(
             "unsupported_sql",

@@ -183,6 +183,16 @@ def test_what_cannot_be_fitted_is_refused_before_it_is_charged(
     assert shared.call(who, "GET", "/v1/models").json()["models"] == []
 
 
+def test_a_feature_without_bounds_is_told_how_to_have_some(shared: Clinic) -> None:
+    """Shows a suggestion that can be pasted, with numbers in its places."""
+    who, _ = shared.somebody(epsilon="200")
+    sql = "SELECT people.income + 1 AS more, age > 50 AS label FROM people"
+    (first, *_) = shared.call(who, "POST", "/v1/models:estimate", body(sql=sql)).json()["instead"]
+    assert first == "GREATEST(<lowest>, LEAST(people.income + 1, <highest>)) AS more"
+    pasted = sql.replace("people.income + 1 AS more", first.replace("<lowest>", "0").replace("<highest>", "9"))
+    assert shared.call(who, "POST", "/v1/models:estimate", body(sql=pasted)).status_code == 200
+
+
 def test_an_exhausted_budget_is_refused_and_a_pure_account_cannot_pay(shared: Clinic) -> None:
     """Shows 403 without a charge, and a model that is not listed."""
     who, account = shared.somebody(epsilon="0.5")
