@@ -96,7 +96,9 @@ def test_no_unit_moves_the_nodes_by_more_than_is_charged(power: int, groups: int
         assert max(ratios) == pytest.approx(lattice.change(power, groups))
 
 
-def measured(bases: tuple[int, ...], family: NoiseFamily, groups: int = 1) -> Measurement:
+def measured(
+    bases: tuple[int, ...], family: NoiseFamily, groups: int = 1, amount: Fraction = Fraction(1, 4)
+) -> Measurement:
     """Noise on a tree over counts of units, as the server would draw it."""
     cells = math.prod(bases)
     statistic = Statistic(
@@ -109,7 +111,7 @@ def measured(bases: tuple[int, ...], family: NoiseFamily, groups: int = 1) -> Me
     core = CoreStatistics("c0", Keys(names, domain, groups), (statistic,), (COUNT,), levels=prefixes(len(bases)))
     lattice = FAMILIES[family].lattice(core)
     assert lattice is not None
-    return FAMILIES[family].measurement_of_levels(core, statistic, lattice, share=Fraction(1), amount=Fraction(1, 4))
+    return FAMILIES[family].measurement_of_levels(core, statistic, lattice, share=Fraction(1), amount=amount)
 
 
 @pytest.mark.parametrize("family", NoiseFamily)
@@ -141,6 +143,15 @@ def test_errors_and_intervals_are_those_of_what_is_drawn(family: NoiseFamily) ->
     unit = float(standard_errors(alone, COUNT, np.ones((1, 1)))[0])
     stated = unit * tree_error(lattice, ranges, power=power or 0, groups=1)
     assert math.sqrt(float((errors[:-1] ** 2).mean())) == pytest.approx(stated, rel=0.02)
+
+
+def test_sums_of_many_separate_cells_are_off_by_their_whole_numbers() -> None:
+    """Draws a tree at a high price, where roundings are most of what every second cell together is off by."""
+    measurement = measured((9, 12), NoiseFamily.GAUSSIAN, amount=Fraction(16))
+    truth, bits, weights = np.arange(108, dtype=np.int64), SeededBits(3), (np.arange(108) % 2)[None, :].astype(float)
+    off = [weights @ (measurement.perturb(truth[:, None], bits).sums[:, 0] - truth) for _ in range(600)]
+    (error,) = standard_errors(measurement, COUNT, weights)
+    assert 0.85 < math.sqrt(float(np.mean(np.square(off)))) / error < 1.15
 
 
 def test_parts_add_up_and_a_release_of_cells_is_read_too() -> None:
