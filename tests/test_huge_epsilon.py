@@ -72,7 +72,7 @@ QUERIES: list[tuple[str, dict[str, Any]]] = [
         "SELECT SUM(GREATEST(20, LEAST(age, 60))) FROM people",
         "SELECT SUM(COALESCE(weight, 0)), AVG(COALESCE(weight, 70.5)) FROM people",
         "SELECT AVG(ROUND(weight, 1)), SUM(NULLIF(level, 2)) FROM people",
-        "SELECT SUM(CAST(member AS BIGINT)), SUM(year(born)) FROM people",
+        "SELECT SUM(CAST(member AS BIGINT)), SUM(year(born)) FROM people WHERE year(born) BETWEEN 1900 AND 2020",
         # Nested blocks of rows
         "SELECT sex, AVG(half) FROM (SELECT sex, age / 2 AS half, person_id FROM people WHERE member) AS t "
         "GROUP BY sex",
