@@ -12,7 +12,7 @@ CHOOSES = Finding(
     code="policy_forbids",
     what=_WHAT,
     why="How much of one unit counts would be chosen from the data, and with it the error by which ways are compared.",
-    instead=('name it: "contribution": {"rows_per_unit": 20}',),
+    instead=('name it: "contribution": {"rows_per_unit": 20, "groups_per_unit": 20, "rows_per_unit_and_group": 20}',),
 )
 LEAVES_OUT = Finding(
     code="policy_forbids",

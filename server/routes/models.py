@@ -18,6 +18,7 @@ from privacy.numbers import decimal_text
 from privacy.refusal import CODES
 from server.auth import Caller, roles, services_of
 from server.body import canonical_hash
+from server.errors import Problem
 from server.models.terms import TrainModel
 from server.once import idempotency_key
 from server.roles import ASKING, READING
@@ -104,7 +105,7 @@ async def estimate_model(request: Request, caller: Annotated[Caller, Depends(rol
         body_examples={"logistic": _EXAMPLE},
         answers={201: (ModelAnswer, None), 202: (ModelAnswer, None)},
         headers={"Location": "Address of the model.", "Retry-After": "With 202: seconds until the next poll."},
-        problems=(*_REFUSALS, "idempotency_conflict", "execution_failed", "charge_unknown"),
+        problems=(*_REFUSALS, "idempotency_conflict", "conflict", "execution_failed", "charge_unknown"),
     ),
 )
 async def create_model(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:
@@ -125,7 +126,14 @@ async def create_model(request: Request, caller: Annotated[Caller, Depends(roles
     model_id = started.query.query_id
     request.state.query_id = model_id
     await answer_by(request, started, deadline=deadline)
-    row = await visible_model(request, model_id)
+    row = await in_thread(lambda: services.registry.model(model_id))
+    if row is None:
+        raise Problem(
+            "conflict",
+            what="the model of this Idempotency-Key is not there yet",
+            why="It is being admitted at this moment.",
+            instead=("Send the request again in a moment.",),
+        )
     shown = await in_thread(lambda: _shown(services, row, caller, whole=True))
     done = shown["status"] != State.RUNNING
     headers = {"Location": f"/v1/models/{model_id}"} | ({} if done else {"Retry-After": "1"})
