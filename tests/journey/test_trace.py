@@ -73,6 +73,10 @@ HANDED_DOWN = {
     ): "an abstract class calls the noise of its kind, which asks for what all kinds share",
     ("server/fair.py", "server/jobs.py"): "a thread calls the work that it was given",
     (
+        "server/journey/admission.py",
+        "server/journey/agreed_price.py",
+    ): "an attempt to price and reserve is made again while the price moves",
+    (
         "sql_rewrite/dialects/dialect.py",
         "sql_rewrite/dialects/duckdb.py",
     ): "a tree is written node by node: the writer of a kind of node asks for its children",
