@@ -71,17 +71,24 @@ _RELEASES = {
     "stages": 1, "choice": 1, "quantiles": 1, "first": 1, "rows": 2,
     "together": 2, "histogram": 1, "any": 1, "listed": 2,
     "middle": 1, "series": 1, "pairs": 1,
+    "pivot": 1, "named": 1, "membership": 1,
 }  # fmt: skip
 """How many releases a question makes: an average may choose bounds, then a norm; two stages read a stored one."""
 
 _OF_0_6 = ("norms", "weights", "values", "width", "median", "distinct", "within", "levels")
 _OF_0_7 = (*_OF_0_6, "stages", "choice", "quantiles", "first", "rows")
 _OF_0_8 = (*_OF_0_7, "together", "histogram", "any", "listed")
+_OF_0_9 = (*_OF_0_8, "middle", "series", "pairs")
 
 
 def _with_sessions(left: Left) -> Left:
     """With a monitor, and a collector on an account of its own: one charge each."""
     return replace(left, accounts=left.accounts + 1, queries=left.queries + 2)
+
+
+def _with_resources(left: Left) -> Left:
+    """With a batch, a model, a synthetic table, and a query of that table; of the releases the batch has one."""
+    return replace(left, queries=left.queries + 4, releases=left.releases + 1)
 
 
 LEFT = {
@@ -96,7 +103,10 @@ LEFT = {
     "0.6.0": _left_since_0_2("0008", "q_reserved", *_OF_0_6),
     "0.7.0": _left_since_0_2("0008", "q_reserved", *_OF_0_7),
     "0.8.0": _left_since_0_2("0008", "q_reserved", *_OF_0_8),
-    "0.9.0": _with_sessions(_left_since_0_2("0010", "q_reserved", *_OF_0_8, "middle", "series", "pairs")),
+    "0.9.0": _with_sessions(_left_since_0_2("0010", "q_reserved", *_OF_0_9)),
+    "0.10.0": _with_resources(
+        _with_sessions(_left_since_0_2("0013", "q_reserved", *_OF_0_9, "pivot", "named", "membership"))
+    ),
 }
 
 

@@ -23,6 +23,8 @@ runs that program's own command line and HTTP interface, as its users did:
     python tests/upgrade/make_home.py ../noisegate-0.8.0 0.8.0 tests/upgrade/home-0.8.0.tar.gz
     git worktree add --detach ../noisegate-0.9.0 f59f4ab
     python tests/upgrade/make_home.py ../noisegate-0.9.0 0.9.0 tests/upgrade/home-0.9.0.tar.gz
+    git worktree add --detach ../noisegate-0.10.0 789661f
+    python tests/upgrade/make_home.py ../noisegate-0.10.0 0.10.0 tests/upgrade/home-0.10.0.tar.gz
 
 What is in each: a dataset of two tables (invented by arithmetic, 300 patients), whose policy shares releases; keys of
 an administrator and two analysts; a root and accounts of anna and ben; answers with public and with hidden keys, an
@@ -35,8 +37,9 @@ Those since 0.5.0 have a width that was bought in two charges: a histogram, and 
 Those since 0.6.0 have a median, a count of different values, an average of what each patient has, and several levels.
 Those since 0.7.0 have a question in two stages, a choice of groups, several quantiles, first visits, and rows of two
 tables. Those since 0.8.0 have levels of columns measured together, a HISTOGRAM, a BOOL_OR, and a list of released
-groups. That of 0.9.0 has a median within a patient, months that a series adds, and pairs in a list; a monitor of anna
-that compared once, and a collector with reports.
+groups. Those since 0.9.0 have a median within a patient, months that a series adds, and pairs in a list; a monitor of
+anna that compared once, and a collector with reports. That of 0.10.0 has a pivot, a median by a mechanism that was
+named, and a column that asks for membership in a list of released groups; a batch, a model and a synthetic table.
 `asked.json` keeps what was asked and answered. The keys open nothing but these archives.
 """
 
@@ -134,6 +137,8 @@ class Recipe:
     left_open: str | None
     sessions: bool = False
     """Whether there are a monitor and a collector."""
+    resources: bool = False
+    """Whether there are a batch, a model and a synthetic table."""
 
 
 WIDE = {"sql": "SELECT COUNT(*) AS n FROM patients WHERE age > 40", "accuracy": {"half_width": "40"}}
@@ -260,6 +265,22 @@ OF_FORMS: tuple[Question, ...] = (
 )
 """Questions that 0.9.0 was the first to answer."""
 
+MEMBERSHIP = f"SELECT month IN ({LISTED}) AS busy, COUNT(*) AS n FROM visits GROUP BY 1"
+
+PAIRS = "(SELECT region, age > 50 AS old FROM patients)"
+
+OF_RESOURCES: tuple[Question, ...] = (
+    ("anna", "pivot", {"sql": f"PIVOT {PAIRS} ON region IN ('coast', 'hills') USING COUNT(*) GROUP BY old"}, None),
+    (
+        "anna",
+        "named",
+        {"sql": "SELECT MEDIAN(age) AS m FROM patients WHERE region = 'coast'", "mechanism": "smooth"},
+        None,
+    ),
+    ("anna", "membership", {"sql": MEMBERSHIP}, None),
+)
+"""Questions that 0.10.0 was the first to answer."""
+
 MONITOR = {
     "dataset": "surgery",
     "sql": "SELECT COUNT(*) FROM visits WHERE cost > 100",
@@ -270,6 +291,30 @@ MONITOR = {
     "evaluations": 4,
 }
 """Passes at its first comparison: 660 visits cost that much."""
+
+BATCH = {
+    "dataset": "surgery",
+    "queries": [f"SELECT COUNT(*) FROM patients WHERE age BETWEEN {low} AND {low + 30}" for low in (10, 20, 30, 40)],
+    "spend": {"epsilon": "0.5"},
+}
+
+MODEL = {
+    "dataset": "surgery",
+    "sql": "SELECT age, region, age > 50 AS label FROM patients",
+    "iterations": 5,
+    "spend": {"epsilon": "1"},
+}
+
+SYNTHETIC = {
+    "dataset": "surgery",
+    "table": "patients",
+    "name": "nobody",
+    "columns": [{"name": "age"}, {"name": "region"}],
+    "epsilon": "1",
+}
+
+NOBODY = {"dataset": "surgery", "sql": "SELECT region, COUNT(*) AS n FROM nobody GROUP BY region ORDER BY region"}
+"""Reads the synthetic table."""
 
 COLLECTOR = {"question": "Did the surgery see you in time?", "domain": ["yes", "no"], "epsilon": "1"}
 
@@ -288,6 +333,13 @@ RECIPES = {
         limits_of_anna=("12",),
         questions=(*OF_0_5.questions, *OF_ROWS, *OF_STAGES, *OF_LEVELS, *OF_FORMS),
         sessions=True,
+    ),
+    "0.10.0": replace(
+        OF_0_5,
+        limits_of_anna=("18",),
+        questions=(*OF_0_5.questions, *OF_ROWS, *OF_STAGES, *OF_LEVELS, *OF_FORMS, *OF_RESOURCES),
+        sessions=True,
+        resources=True,
     ),
 }
 
@@ -412,6 +464,8 @@ def make(checkout: Path, home: Path, recipe: Recipe) -> None:
             }
         if recipe.sessions:
             asked.update(open_sessions(url, keys))
+        if recipe.resources:
+            asked.update(make_resources(url, keys))
     ledger = f"sqlite:///{home / 'ledger.sqlite'}", str(home / "ledger.highwater")
     program.run(CLOSED, *ledger)
     with program.serving() as url:
@@ -439,6 +493,15 @@ def open_sessions(url: str, keys: dict[str, str]) -> dict[str, Any]:
             "estimates": get(url, f"{address}/estimates", keys["anna"]),
         },
     }
+
+
+def make_resources(url: str, keys: dict[str, str]) -> dict[str, Any]:
+    """A batch, a model and a synthetic table of anna, and what a query reads of the table."""
+    batch = ask(url, "/v1/batches", keys["anna"], {**BATCH, "wait_ms": 30_000}, "batch-1")
+    model = ask(url, "/v1/models", keys["anna"], {**MODEL, "wait_ms": 30_000}, "model-1")
+    made = ask(url, "/v1/synthetic", keys["anna"], SYNTHETIC, "table-1")
+    read = ask(url, "/v1/queries", keys["anna"], NOBODY)
+    return {"batch": batch, "model": model, "synthetic": made, "nobody": read["rows"]}
 
 
 def get(url: str, path: str, key: str) -> Any:

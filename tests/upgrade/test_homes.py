@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from tests.upgrade.homes import LEFT, OldHome, archive_of
+from tests.upgrade.make_home import BATCH, MODEL, NOBODY, SYNTHETIC
 
 ARCHIVE_MAX = 1_000_000
 
 of_0_1 = pytest.mark.parametrize("version", ["0.1.0"], indirect=True, scope="module")
 of_0_2 = pytest.mark.parametrize("version", [name for name in LEFT if name != "0.1.0"], indirect=True, scope="module")
-of_0_9 = pytest.mark.parametrize("version", ["0.9.0"], indirect=True, scope="module")
+of_0_9 = pytest.mark.parametrize("version", ["0.9.0", "0.10.0"], indirect=True, scope="module")
+of_0_10 = pytest.mark.parametrize("version", ["0.10.0"], indirect=True, scope="module")
 
 
 @pytest.mark.parametrize("left", LEFT)
@@ -169,6 +171,32 @@ def test_a_collector_goes_on(old: OldHome) -> None:
         report = {"reports": [{"token": token, "report": [0]}]}
         assert old.call("anna", "POST", f"{links['self']}/reports", report).status_code == status
     assert old.call("ben", "GET", links["estimates"]).json()["reports"] == kept["estimates"]["reports"] + 1
+
+
+@of_0_10
+def test_resources_are_read_as_before(old: OldHome) -> None:
+    """Shows that a batch, a model and a synthetic table say what they said, and that a retry finds them for nothing."""
+    before = old.call("anna", "GET", "/v1/budgets").json()["budgets"]
+    for name, results in (
+        ("batch", ("rows", "strategy")),
+        ("model", ("model",)),
+        ("synthetic", ("columns", "measured")),
+    ):
+        made = old.asked[name]
+        read = old.call("anna", "GET", made["links"]["self"])
+        assert read.status_code == 200, (name, read.text)
+        assert {field: read.json()[field] for field in results} == {field: made[field] for field in results}
+    assert old.call("anna", "POST", "/v1/queries", NOBODY).json()["rows"] == old.asked["nobody"]
+    waits = {"wait_ms": 30_000}
+    for name, path, body, key in (
+        ("batch", "/v1/batches", {**BATCH, **waits}, "batch-1"),
+        ("model", "/v1/models", {**MODEL, **waits}, "model-1"),
+        ("synthetic", "/v1/synthetic", SYNTHETIC, "table-1"),
+    ):
+        again = old.call("anna", "POST", path, body, **{"Idempotency-Key": key})
+        assert again.status_code in (200, 201), (name, again.text)
+        assert again.json()["id"] == old.asked[name]["id"]
+    assert old.call("anna", "GET", "/v1/budgets").json()["budgets"] == before
 
 
 @of_0_1
