@@ -8,7 +8,9 @@ bounds      what choosing value bounds costs beyond a plain scan: the statement 
             quantile, where every whole number below 30,000 is one.
 selections  how many a second, among 1,000 candidates whose scores are equal, nearly so, spread or won by one: processor
             time, in turn, ten at a time; by the measurement as it is used, and by the draw in it alone.
-            `slowest_to_fastest`, of medians, is how much the time depends on scores.
+            `slowest_to_fastest`, of medians, is how much the time depends on scores, and `largest_t` whether that is
+            more than chance: Welch's t of the two kinds of scores that differ most in their times, a tenth of which,
+            the slowest, is left out. Below 4.5 no difference is seen; a thousand rounds see one of 0.3 %.
 reads       a monitor's poll, and stored answers, batches and models, over HTTP within this process: milliseconds of
             wall time, median and 90th percentile. `healthz` is what client and framework take themselves.
 
@@ -29,6 +31,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from fractions import Fraction
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -67,10 +70,12 @@ WHO = "reader"
 
 
 def in_turn(calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Milliseconds of processor time of each call, ascending, of rounds in which all of them have their turn."""
+    """Milliseconds of processor time of each call, ascending, of rounds in which all have their turn, in any order."""
     taken: dict[str, list[float]] = {name: [] for name in calls}
+    order = np.random.default_rng()
     for number in range(rounds + 1):
-        for name, call in calls.items():
+        for name in order.permutation(list(calls)):
+            call = calls[name]
             start = time.process_time()
             call()
             if number:
@@ -125,12 +130,13 @@ def bounds(snapshot: Path, dataset: Dataset, rounds: int) -> dict[str, object]:
 
 def selections(rounds: int) -> dict[str, object]:
     """Selections a second by family of noise and by what the scores are."""
-    bits, places = SystemBits(), np.arange(CANDIDATES)
+    # The best of uneven scores is in the middle: finding a place takes time by where it is, which is what is released.
+    bits, places = SystemBits(), (np.arange(CANDIDATES) + CANDIDATES // 2) % CANDIDATES
     shapes = {
         "equal": np.full(CANDIDATES, 5_000),
         "nearly": 5_000 + places % 3,
         "spread": 10_000 // (places + 1),
-        "one ahead": np.where(places == 7, 10**9, 0),
+        "one ahead": np.where(places == 0, 10**9, 0),
     }
     found: dict[str, object] = {}
     for family, race in ((NoiseFamily.LAPLACE, Race.EXPONENTIAL), (NoiseFamily.GAUSSIAN, Race.GUMBEL)):
@@ -153,8 +159,16 @@ def selections(rounds: int) -> dict[str, object]:
                 "a_second": {name: round(10_000 / statistics.median(taken)) for name, taken in times.items()},
                 "a_second_fastest_tenth": {name: round(10_000 / taken[rounds // 10]) for name, taken in times.items()},
                 "slowest_to_fastest": round(max(medians) / min(medians), 3),
+                "largest_t": round(max(welch(one, other) for one, other in combinations(times.values(), 2)), 1),
             }
     return found
+
+
+def welch(one: list[float], other: list[float]) -> float:
+    """The absolute t of the difference of two means of ascending times, without the slowest tenth of each."""
+    kept = [np.array(times[: 9 * len(times) // 10]) for times in (one, other)]
+    error = math.sqrt(sum(float(times.var(ddof=1)) / times.size for times in kept))
+    return abs(float(kept[0].mean() - kept[1].mean())) / error
 
 
 async def reads(services: Services, rounds: int) -> dict[str, dict[str, float]]:

@@ -279,6 +279,8 @@ class Choice:
     def parts(self, keys: Keys) -> list[list[int]]:
         """The places of the cells of each part, in their order."""
         assert keys.domain is not None
+        if not self.within:
+            return [list(range(len(keys.domain)))] if keys.domain else []
         named = [place for place, column in enumerate(keys.columns) if column.name in self.within]
         found: dict[tuple[KeyValue, ...], list[int]] = {}
         for place, cell in enumerate(keys.domain):

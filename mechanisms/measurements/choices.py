@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from statistics import NormalDist
 from typing import ClassVar, Self
@@ -50,6 +50,12 @@ class ChoiceMeasurement(Measurement):
     scale: Fraction
     choice: Choice
     keys: Keys
+    _parts: tuple[npt.NDArray[np.int64], ...] = field(init=False, repr=False, compare=False)
+    """The places of the cells of each part: they follow from public keys, so they are found before any score is."""
+
+    def __post_init__(self) -> None:
+        parts = self.choice.parts(self.keys)
+        object.__setattr__(self, "_parts", tuple(np.array(part, dtype=np.int64) for part in parts))
 
     @classmethod
     def _for_epsilon(cls, *, core: CoreStatistics, statistic: Statistic, share: Fraction, epsilon: Fraction) -> Self:
@@ -80,9 +86,9 @@ class ChoiceMeasurement(Measurement):
         """The chosen cells: part by part, in each the first one first. Called by the gateway only."""
         scores = -exact[:, 0] if self.choice.least else exact[:, 0]
         chosen: list[int] = []
-        for part in self.choice.parts(self.keys):
-            count = min(self.choice.count, len(part))
-            chosen += [part[place] for place in self._best(scores[part], count, bits)]
+        for part in self._parts:
+            count = min(self.choice.count, part.size)
+            chosen += part[self._best(scores[part], count, bits)].tolist()
         return Perturbed(None, chosen=tuple(chosen))
 
     @property
@@ -174,11 +180,12 @@ class PermuteAndFlip(ChoiceMeasurement):
 
     def _best(self, scores: Integers, count: int, bits: BitSource) -> list[int]:
         """Fresh noise on the scores that are left, draw by draw."""
-        left = list(range(scores.size))
-        chosen = []
+        left = np.arange(scores.size)
+        chosen: list[int] = []
         for _ in range(count):
             (place,) = best(scores[left], count=1, scale=self.scale, race=Race.EXPONENTIAL, bits=bits)
-            chosen.append(left.pop(place))
+            chosen.append(int(left[place]))
+            left = np.delete(left, place)
         return chosen
 
 

@@ -84,8 +84,8 @@ class _Field:
 
     def winner(self, bits: BitSource) -> int:
         """The place of the greatest noisy score, which leaves the race."""
-        leader = int(np.argmax(self._low))
-        near = [int(place) for place in np.flatnonzero(self._high >= self._low[leader])]
+        # A maximum is found without branches on what the numbers are, which the place of a maximum is not.
+        near = [int(place) for place in np.flatnonzero(self._high >= self._low.max())]
         found = near[0] if len(near) == 1 else self._exactly(near, bits)
         self._low[found] = self._high[found] = -np.inf
         return found

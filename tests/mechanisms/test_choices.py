@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from collections.abc import Sequence
 from fractions import Fraction
 from statistics import NormalDist
@@ -14,6 +15,7 @@ from scipy.stats import chi2
 
 from mechanisms.calibrate import calibrate
 from mechanisms.families import NoiseFamily, Price
+from mechanisms.measurement import Integers
 from mechanisms.measurements.choices import ChoiceMeasurement, distance, kept_within
 from mechanisms.release import release
 from mechanisms.samplers import selection
@@ -123,6 +125,51 @@ def test_one_noise_gives_the_order_of_several_draws() -> None:
     every = list(itertools.permutations(range(3), 2))
     expected = [law[a] * law[b] / (1 - law[a]) for a, b in every]
     assert fits([pairs.count(pair) for pair in every], expected)
+
+
+def work_of(made: ChoiceMeasurement, scores: Integers, seed: int) -> int:
+    """How many functions are called, of ours and of numpy's, until a choice of these bits is made."""
+    events = 0
+
+    def seen(_frame: object, event: str, _what: object) -> None:
+        nonlocal events
+        events += event in ("call", "c_call")
+
+    bits, before = SeededBits(seed), sys.getprofile()
+    sys.setprofile(seen)
+    try:
+        made.perturb(scores, bits)
+    finally:
+        sys.setprofile(before)
+    return events
+
+
+@pytest.mark.parametrize("family", NoiseFamily)
+def test_a_choice_takes_the_same_steps_whatever_the_scores_are(
+    family: NoiseFamily, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shows that time cannot tell scores: as many calls, and few of them, for scores that are alike and that are not.
+
+    Three draws among a thousand cells; where floats decide less, ties are compared by intervals, and that is seen.
+    """
+    made = measurement(chosen_core([str(one) for one in range(1_000)], number=3), family, Fraction(1))
+    places = np.arange(1_000)
+    shapes = (np.full(1_000, 50), places % 3, 10_000 // (places + 1), np.where(places == 7, 10**9, 0))
+    matrices = [shape.astype(np.int64)[:, None] for shape in shapes]
+    work_of(made, matrices[0], 0)
+    certain = [seed for seed in range(12) if not unsure_bits(seed, 1_000 * 3)]
+    assert len(certain) >= 8
+    found = {work_of(made, matrix, seed) for matrix in matrices for seed in certain}
+    assert len(found) == 1
+    assert found.pop() < 400  # less than the cells: nothing is done cell by cell
+    monkeypatch.setattr(selection, "MARGIN", 0.2)
+    assert len({work_of(made, matrix, certain[0]) for matrix in matrices}) > 1
+
+
+def unsure_bits(seed: int, count: int) -> bool:
+    """Whether these bits ask for intervals by themselves, whatever the scores are: a uniform near 0 or 1."""
+    uniform = SeededBits(seed).words(count).astype(np.float64) * 2.0**-64
+    return bool(np.any((uniform < 2.0**-17) | (uniform > 1 - 2.0**-17)))
 
 
 def test_huge_scores_neither_overflow_nor_lose_their_order() -> None:
