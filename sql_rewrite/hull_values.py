@@ -32,6 +32,7 @@ _HULL = (
     UnitFunction.AT_GREATEST,
     UnitFunction.QUANTILE,
     UnitFunction.QUANTILE_DISCRETE,
+    UnitFunction.MODE,
 )
 _FARTHEST = 10**15
 

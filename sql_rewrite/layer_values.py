@@ -27,6 +27,7 @@ __all__ = [
     "KeyedOrder",
     "LeastPlace",
     "ListedPlaces",
+    "MostOften",
     "NearestSteps",
     "NormBin",
     "NumberOf",
@@ -176,6 +177,13 @@ class Ranked(Scalar):
     which: Literal["continuous", "discrete", "deviation"]
     value: Scalar
     part: Decimal
+
+
+@node
+class MostOften(Scalar):
+    """The value that is there most often in a group, the least of several, NULL apart; NULL where all are NULL."""
+
+    value: Scalar
 
 
 @node

@@ -16,6 +16,7 @@ from sql_rewrite.layer_values import (
     DifferentValues,
     EndOf,
     FineSteps,
+    MostOften,
     NumberOf,
     OfPair,
     OneZero,
@@ -92,6 +93,8 @@ def lowered_value(value: UnitValue, *, wide: bool, over: Callable[[Scalar], Scal
             return Finite(over(Ranked("continuous", row, _part(value))))
         case UnitFunction.QUANTILE_DISCRETE:
             return over(Ranked("discrete", row, _part(value)))
+        case UnitFunction.MODE:
+            return over(MostOften(row))
         case UnitFunction.DEVIATION:
             return Finite(over(Ranked("deviation", row, Decimal("0.5"))))
         case UnitFunction.AT_LEAST:

@@ -21,6 +21,7 @@ from sql_rewrite.refuse import refuse
 from sql_rewrite.syntax import consume
 from sql_rewrite.text import Text
 from sql_rewrite.tuples import as_one
+from sql_rewrite.unit_modes import mode_operand
 from sql_rewrite.unit_values import made, too_wide
 
 __all__ = ["UnitCalls", "written"]
@@ -50,7 +51,7 @@ _MOMENTS = (*_NUMBERS, ColumnType.DATE, ColumnType.TIMESTAMP)
 _OF_ROWS = (exp.AnyValue, exp.First, exp.Last)
 
 _OTHER: Mapping[type[exp.Expr], str] = {
-    exp.Mode: "write it in a nested query of its own, without FILTER or HAVING, beside the keys alone",
+    exp.Mode: "write MODE(x): DISTINCT or a descending order would leave no value that is there most often",
     exp.Stddev: "use the greatest value less the least one for the spread",
     exp.Variance: "use the greatest value less the least one for the spread",
 }
@@ -64,7 +65,7 @@ _KINDS: Mapping[UnitFunction, tuple[tuple[ColumnType, ...], str]] = {
 }
 
 _KNOWN = (
-    "COUNT, SUM, AVG, MIN, MAX, COUNT(DISTINCT x), MEDIAN, QUANTILE, MAD, BOOL_OR, BOOL_AND, ARG_MAX, ARG_MIN, "
+    "COUNT, SUM, AVG, MIN, MAX, COUNT(DISTINCT x), MEDIAN, QUANTILE, MAD, MODE, BOOL_OR, BOOL_AND, ARG_MAX, ARG_MIN, "
     "ANY_VALUE and FIRST"
 )
 
@@ -98,6 +99,9 @@ class UnitCalls:
         pair = self._pair(node)
         if pair is not None:
             return made(pair[0], pair[1], condition, pair[2])
+        moded = mode_operand(node)
+        if moded is not None:
+            return made(UnitFunction.MODE, self._plain.lift(moded), condition)
         ranked = self._ranked(node, condition)
         if ranked is not None:
             return ranked

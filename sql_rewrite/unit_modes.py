@@ -1,4 +1,4 @@
-"""MODE within a unit, written out: the value that is there most often, of rows that are counted value by value.
+"""MODE within a unit, alone beside the keys, written out: the most frequent value, counted value by value.
 
     SELECT patient_id, MODE(ward) AS m FROM visits GROUP BY patient_id
     SELECT key_0 AS patient_id, ARG_MIN(mode_value, mode_rank) AS m
@@ -9,7 +9,8 @@
 Claim. It is the mode of each group, NULL where all of its values are. Proof: the inner groups are those of the outer
 ones, parted by value, with the number of its rows; ARG_MIN leaves NULL out and takes a value with the greatest number.
 Of several it takes the least, where DuckDB takes any: so it is a function of the multiset of the unit's rows.
-Both blocks group by the unit, and what unit_groups.py proves of such blocks holds for them.
+Both blocks group by the unit, and what unit_groups.py proves of such blocks holds for them. Beside other aggregates, a
+FILTER or HAVING it is a value of the group like others (unit_values.py), which is the same value.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from sql_rewrite.shell import output_name
 from sql_rewrite.syntax import placed_like, populated
 from sql_rewrite.text import Text
 
-__all__ = ["with_modes"]
+__all__ = ["mode_operand", "with_modes"]
 
 _SLOTS = {"expressions", "from_", "joins", "where", "group"}
+_ASCENDING = {"this", "nulls_first"}
 _VALUE, _RANK = "mode_value", "mode_rank"
 
 
@@ -38,7 +40,7 @@ def with_modes(node: exp.Select, text: Text, knows: Callable[[str], bool]) -> ex
     calls = aggregate_calls(node.expressions)
     if not calls or not all(map(is_mode, calls)) or populated(node) - _SLOTS:
         return None
-    values = [_operand(call) for call in calls]
+    values = [mode_operand(call) for call in calls]
     keys = _keys(node, knows)
     if None in values or any(value != values[0] for value in values) or keys is None:
         return None
@@ -67,12 +69,12 @@ def with_modes(node: exp.Select, text: Text, knows: Callable[[str], bool]) -> ex
     return written
 
 
-def _operand(call: exp.Expr) -> exp.Expr | None:
+def mode_operand(call: exp.Expr) -> exp.Expr | None:
     """What MODE(x), or MODE() WITHIN GROUP (ORDER BY x), is of; None with a FILTER or another order."""
     if isinstance(call, exp.WithinGroup):
         order = call.expression
         terms = order.expressions if isinstance(order, exp.Order) and not populated(order) - {"expressions"} else []
-        plain = len(terms) == 1 and isinstance(terms[0], exp.Ordered) and not terms[0].args.get("desc")
+        plain = len(terms) == 1 and isinstance(terms[0], exp.Ordered) and not populated(terms[0]) - _ASCENDING
         return terms[0].this if plain and call.this.this is None else None
     found = call.this if isinstance(call, exp.Mode) and not populated(call) - {"this"} else None
     return None if isinstance(found, exp.Distinct | exp.Order) else found

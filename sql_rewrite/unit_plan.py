@@ -50,9 +50,11 @@ class UnitFunction(enum.Enum):
     """The least value that a `fraction` of the values does not exceed."""
     DEVIATION = "deviation"
     """The median of the distances from the median."""
+    MODE = "mode"
+    """The value that is there most often, the least of several."""
 
 
-RANKED = (UnitFunction.QUANTILE, UnitFunction.QUANTILE_DISCRETE, UnitFunction.DEVIATION)
+RANKED = (UnitFunction.QUANTILE, UnitFunction.QUANTILE_DISCRETE, UnitFunction.DEVIATION, UnitFunction.MODE)
 """Functions of the values in their order."""
 
 

@@ -5,7 +5,8 @@ So is the value at the least or greatest other one: of pairs of both, the least 
 by the value itself where that is equal.
 Quantiles and the median of distances from the median are functions of the values in their order, in which equal values
 are one, and of the number of values: p is a decimal constant, and of two values between which p lies the weights follow
-from the number alone. A number beyond all doubles, as a distance may be, is NULL.
+from the number alone. A number beyond all doubles, as a distance may be, is NULL. A mode is the least of the values
+that are there most often.
 Sums are of integers in 128 bits: of numbers with a fraction whole steps are summed, and the sum becomes a number once.
 Two zeros of a number are one. So each value is a function of the multiset of the group's rows, which is the unit's own.
 
@@ -145,7 +146,7 @@ def facts_of(value: UnitValue, *, rows: int, bound: int, shown: str) -> ColumnRe
         case UnitFunction.QUANTILE:
             assert argument is not None
             return _column(value.name, NUMBER, shown, nullable=nullable, declared=summed_range(argument))
-        case UnitFunction.QUANTILE_DISCRETE:
+        case UnitFunction.QUANTILE_DISCRETE | UnitFunction.MODE:
             assert argument is not None
             return renamed(argument, value.name, shown, nullable=nullable)
         case UnitFunction.DEVIATION:

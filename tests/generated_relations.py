@@ -304,6 +304,7 @@ class _Trees:
             values += [f"{call}({r.choice(wholes)})" for call in r.sample(["SUM", "MIN", "MAX", "COUNT"], 2)]
             # Numbers of halves and quarters, as whole numbers.
             ranked = ["2 * MEDIAN({})", "QUANTILE_DISC({}, 0.3)", "4 * QUANTILE_CONT({}, 0.75)", "4 * MAD({})"]
+            ranked.append("MODE() WITHIN GROUP (ORDER BY {})")  # of several the least, as here
             values.append(f"CAST({r.choice(ranked).format(r.choice(wholes))} AS BIGINT)")
             values.append(f"COUNT(DISTINCT {r.choice(wholes)})")
         chosen = r.sample(values, min(len(values), 2))

@@ -29,6 +29,7 @@ from sql_rewrite.layer_values import (
     KeyText,
     LeastPlace,
     ListedPlaces,
+    MostOften,
     NormBin,
     OfPair,
     OneZero,
@@ -137,6 +138,12 @@ class DuckDB(DuckDBSteps):
             return f"quantile_disc({value}, {node.part:f})"
         double = f"CAST({value} AS DOUBLE)"
         return f"mad({double})" if node.which == "deviation" else f"quantile_cont({double}, {node.part:f})"
+
+    @writes(MostOften)
+    def _most_often(self, node: MostOften) -> str:
+        """Of values that are there as often the engine takes the one that it met first: in their order, the least."""
+        value = self.write(node.value)
+        return f"mode({value} ORDER BY {value})"
 
     @writes(Beside)
     def _beside(self, node: Beside) -> str:

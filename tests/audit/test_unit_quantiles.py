@@ -1,4 +1,4 @@
-"""Medians, quantiles and median distances within a unit: of the unit's rows alone, in whatever order they are."""
+"""Medians, quantiles, median distances and modes within a unit: of its rows alone, in whatever order they are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from privacy.policy import ColumnType
 from sql_rewrite.dialects.duckdb import DuckDB
-from sql_rewrite.layer_values import Ranked
+from sql_rewrite.layer_values import MostOften, Ranked
 from tests.audit import harness, relations
 from tests.audit.harness import Tally, audit_scene
 from tests.audit.violation import Violation
@@ -19,7 +19,14 @@ def _quantile(relation: relations._Relations, name: str) -> tuple[str, Any]:
     r = relation.r
     value = r.choice([relation.bounded, relation.whole])(1)
     call = r.choice(
-        ["MEDIAN({})", "QUANTILE_CONT({}, 0.3)", "QUANTILE_CONT({}, 0)", "QUANTILE_DISC({}, 0.75)", "MAD({})"]
+        [
+            "MEDIAN({})",
+            "QUANTILE_CONT({}, 0.3)",
+            "QUANTILE_CONT({}, 0)",
+            "QUANTILE_DISC({}, 0.75)",
+            "MAD({})",
+            "MODE({})",
+        ]
     ).format(value)
     filtered = f" FILTER (WHERE {relation.truth(1)})" if r.random() < 0.2 and "MAD" not in call else ""
     return f"GREATEST(-50, LEAST(50, {call}{filtered}))", relation._made(name, ColumnType.NUMBER)
@@ -44,6 +51,7 @@ def test_quantiles_are_of_the_units_rows_alone(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_value_that_depends_on_the_order_of_rows_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plants the first of a unit's rows where the middle one is meant."""
-    monkeypatch.setitem(DuckDB._writers, Ranked, lambda dialect, node: f"first({dialect.write(node.value)})")
+    for node in (Ranked, MostOften):
+        monkeypatch.setitem(DuckDB._writers, node, lambda dialect, node: f"first({dialect.write(node.value)})")
     with pytest.raises(Violation):
         _audited(monkeypatch, range(5_300, 5_310), 6)

@@ -72,6 +72,8 @@ def value_of(value: UnitValue, rows: Sequence[Row]) -> Any:
         case UnitFunction.QUANTILE_DISCRETE:
             assert value.fraction is not None
             return sorted(found)[max(1, math.ceil(len(found) * value.fraction)) - 1]
+        case UnitFunction.MODE:
+            return min(found, key=lambda one: (-found.count(one), one))
         case UnitFunction.ANY_TRUE:
             return any(found)
         case UnitFunction.ALL_TRUE:

@@ -786,3 +786,15 @@ PIVOT (SELECT region, sex FROM patients) ON sex USING COUNT(*)
 
 -- answered
 PIVOT patients ON sex USING COUNT(*) GROUP BY region
+
+-- answered
+SELECT m, COUNT(*), AVG(n) AS a FROM (SELECT patient_id, MODE() WITHIN GROUP (ORDER BY department) AS m, COUNT(*) AS n FROM visits GROUP BY patient_id) t GROUP BY m
+
+-- answered
+SELECT AVG(m), AVG(k), AVG(s) FROM (SELECT patient_id, YEAR(visit_date) AS y, MODE() WITHIN GROUP (ORDER BY length_of_stay_days // 10) FILTER (WHERE cost > 3000) AS m, MEDIAN(cost) AS k, MAX(cost) - MIN(cost) AS s FROM visits GROUP BY ALL HAVING COUNT(*) > 1) t
+
+-- answered
+SELECT h, COUNT(*) FROM (SELECT patient_id, MODE() WITHIN GROUP (ORDER BY department) AS m, MODE() WITHIN GROUP (ORDER BY hospital_id % 3) AS h FROM visits GROUP BY patient_id) t WHERE m < 'G' GROUP BY h
+
+-- other: of values that are there as often DuckDB takes any, and here it is the least
+SELECT m, AVG(n) AS a FROM (SELECT patient_id, MODE(department) AS m, COUNT(*) AS n FROM visits GROUP BY patient_id HAVING COUNT(*) > 2) t GROUP BY m

@@ -263,7 +263,10 @@ SELECT department, MAD(cost) FROM visits GROUP BY ROLLUP (department)
 SELECT AVG(m) FROM (SELECT patient_id, MEDIAN(visit_date) AS m FROM visits GROUP BY patient_id)
 
 -- refused: unsupported_function
-SELECT m, COUNT(*) FROM (SELECT patient_id, MODE(department) AS m, COUNT(*) AS n FROM visits GROUP BY patient_id) GROUP BY m
+SELECT m, COUNT(*) FROM (SELECT patient_id, MODE(DISTINCT department) AS m, COUNT(*) AS n FROM visits GROUP BY patient_id) GROUP BY m
 
 -- refused: unsupported_function
 SELECT AVG(s) FROM (SELECT MEDIAN(cost) OVER (PARTITION BY patient_id) AS s FROM visits)
+
+-- refused: unsupported_function
+SELECT COUNT(*) FROM (SELECT patient_id, MODE(department) OVER (PARTITION BY patient_id) AS m, COUNT(*) OVER (PARTITION BY patient_id) AS n FROM visits) t WHERE m = 'Oncology'

@@ -88,7 +88,8 @@ def outlines() -> str:
     ]
     latest = "SELECT COUNT(x) FROM (SELECT person_id, ARG_MAX(cost, day) AS x FROM visits GROUP BY person_id) AS t"
     middle = "SELECT COUNT(x) FROM (SELECT person_id, MEDIAN(cost) AS x FROM visits GROUP BY person_id) AS t"
-    for text in ("SELECT MEDIAN(age) FROM people", "SELECT MEDIAN(cost), COUNT(*) FROM visits", latest, middle):
+    modes = middle.replace("MEDIAN(cost)", "COUNT(*) AS n, MODE(cost)")
+    for text in ("SELECT MEDIAN(age) FROM people", "SELECT MEDIAN(cost), COUNT(*) FROM visits", latest, middle, modes):
         (ranked,) = bound(lift(text, CLINIC))
         trees.append(dialect.write(_Lowering(ranked).tree()))
     blocks = by_mechanism(lift("SELECT MEDIAN(cost) FROM visits", CLINIC), QuantileMechanism.SAMPLE_AND_AGGREGATE)
