@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -97,8 +97,9 @@ class Ledger(Reads):
                 lost=self._lose,
                 may_recover=lambda: self._behind is None,
             )
+            self._alone_since = self._now() if self._owner is not None and self._owner.exclusive else 0
             if self._behind is None:
-                self.recovered_at_start = self._recover(all_others=self._owner is not None and self._owner.exclusive)
+                self.recovered_at_start = self._recover(all_others=self._alone_since > 0)
             else:
                 self.recovered_at_start = 0
             if self._owner is not None:
@@ -262,6 +263,20 @@ class Ledger(Reads):
         An open ledger does this by itself as well, at its start and once in every `lease_seconds`.
         """
         return self._recover(all_others=False)
+
+    def gone(self, names: Collection[str]) -> frozenset[str]:
+        """Which of these instances are not alive: whatever they had under way, none of them will end it.
+
+        An instance is gone as for `recover`: its lease is over, or on SQLite it ended before this process began. As
+        there, one that was only slow must find what it had under way ended, and say nothing of it.
+        Errors: LedgerUnavailable.
+        """
+        row = instances.c
+        with self._read() as connection:
+            found = connection.execute(select(row.id, row.started, row.expires).where(row.id.in_(list(names)))).all()
+        now = self._now()
+        alive = {one.id for one in found if one.expires >= now and one.started >= self._alone_since}
+        return frozenset(names) - alive - {self.instance}
 
     def check_writable(self) -> None:
         """Commits a sign of life. Errors: LedgerUnavailable, LedgerBehind."""

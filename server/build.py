@@ -28,6 +28,7 @@ from server.matrix import sql_matrix
 from server.models.models import Models
 from server.models.quoting import Quotes
 from server.monitors.monitors import Monitors
+from server.monitors.recovery import Recovery
 from server.sealing import BATCHES, MONITORS, Seal
 from server.services import Check, Services
 from server.settings import Settings
@@ -180,6 +181,8 @@ def build_services(settings: Settings) -> Services:
         journey = Journey(
             ledger=ledger, private=private, shell=shell, served=catalogue, bits=it.bits, pace=it.pace, drawn=drawn
         )
+        if not ledger.behind:
+            Recovery(ledger, registry).recover()
         secret = settings.keys_secret()
         batches = Batches(ledger=ledger, registry=registry, journey=journey, seal=Seal(secret, BATCHES))
         # Beside the start, which it would lengthen; until it is done, ticks are those of a slow machine.

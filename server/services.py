@@ -121,7 +121,10 @@ class MonitorSteps(Protocol):
     def open(self, request: OpenMonitor) -> MonitorRow:
         """Charges a session and stores it. Raises Refused, Problem, LedgerError."""
 
-    def begin(self, row: MonitorRow, request: EvaluateMonitor) -> Evaluated | Evaluation:
+    def estimate(self, request: OpenMonitor) -> Mapping[str, object]:
+        """What it would cost, and how exact it would be. Raises Refused."""
+
+    def begin(self, row: MonitorRow, request: EvaluateMonitor, *, again: bool = True) -> Evaluated | Evaluation:
         """Plans an evaluation, and reads no row. Raises Refused, Problem."""
 
     def complete(self, begun: Evaluation) -> Evaluated:

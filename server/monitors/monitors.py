@@ -9,7 +9,6 @@ overtook is thrown away unseen.
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import json
 import secrets
@@ -20,7 +19,7 @@ from fractions import Fraction
 from accountant.account import Account
 from accountant.errors import BudgetExhausted, LedgerError
 from accountant.ledger import Ledger
-from accountant.request import CoreCharge, ReserveRequest, Reuse
+from accountant.request import ReserveRequest, Reuse
 from accountant.states import QueryStatus
 from engines.protocol import StatementEngine
 from mechanisms.comparing import Compared, compare
@@ -28,19 +27,22 @@ from mechanisms.randomness import BitSource
 from mechanisms.samplers.threshold import NoisyThreshold
 from mechanisms.samplers.undecided import Magnitude
 from mechanisms.sparse_vector import SparseRun, SparseVector
-from privacy.bounds import AskedContribution
-from privacy.events import Event
 from privacy.norms import NormPower
 from privacy.numbers import decimal_text
 from privacy.policy import Dataset
 from privacy.refusal import ExecutionFailed, Refused
+from privacy.values import Json
 from server.answer import Journey
 from server.errors import Problem
 from server.floor import Floor
 from server.journey.admission import Served
 from server.journey.query import Prepared
 from server.log import logger
+from server.monitors.charging import charge_of, question_of_monitor, reservation
+from server.monitors.estimating import estimated
+from server.monitors.recovery import answer_of
 from server.monitors.refusals import (
+    UnderWay,
     above_most,
     answer_below_floor,
     below_floor,
@@ -54,11 +56,9 @@ from server.monitors.sealing import SecretState
 from server.monitors.shape import CLOCK, compared_sum, require_terms, threshold_steps
 from server.monitors.terms import Evaluated, EvaluateMonitor, OpenMonitor, Terms
 from server.published import MONITOR
-from server.question import Question
 from server.sealing import Seal, SealBroken
-from server.store.monitors import MonitorRow
+from server.store.monitors import MonitorRow, NotBegun
 from server.store.registry import Registry
-from sql_rewrite.lift_clock import started as clock_of
 
 __all__ = ["Evaluation", "Monitors"]
 
@@ -73,6 +73,8 @@ class Evaluation:
     prepared: Prepared
     dataset: Dataset
     threshold: int
+    again: bool = True
+    """Whether it is made where there was one of the same version already, which failed."""
 
 
 @dataclass(slots=True)
@@ -98,21 +100,8 @@ class Monitors:
             earlier = self.ledger.earlier(request.principal, request.idempotency_key, request.body_hash)
             if earlier is not None:
                 return self._opened(earlier.query_id)
-        question = _question(
-            principal=request.principal,
-            dataset=request.dataset,
-            sql=request.sql,
-            account=request.account,
-            contribution=request.contribution,
-            body_hash=request.body_hash,
-        )
-        dataset, path = self.journey.admission.paying(question)
-        if not request.stream and question.started is not None:
-            raise Refused([CLOCK])
-        prepared = self.journey.preparing.prepare(question, dataset, NormPower.L2)
-        terms = self._terms(request, prepared, path[-1])
-        self._require_worth(terms, dataset, path[-1])
-        reserved = self.ledger.reserve(_reservation(f"m_{secrets.token_hex(12)}", request, terms, path[0]))
+        dataset, path, _, terms = self._priced(request)
+        reserved = self.ledger.reserve(reservation(f"m_{secrets.token_hex(12)}", request, terms, path[0]))
         if not reserved.fresh:
             return self._opened(reserved.query_id)
         noise = NoisyThreshold.drawn(terms.threshold_scale, self.bits).noise
@@ -135,6 +124,29 @@ class Monitors:
             self._fail(reserved.query_id)
             raise
         return row
+
+    def estimate(self, request: OpenMonitor) -> dict[str, Json]:
+        """What the monitor would cost, and how exact it would be. Reads no row, charges nothing. Errors: Refused."""
+        _, path, prepared, terms = self._priced(request)
+        return estimated(terms, path, self.journey.pace.moments(prepared.work))
+
+    def _priced(self, request: OpenMonitor) -> tuple[Dataset, tuple[Account, ...], Prepared, Terms]:
+        """Who would pay, what would be asked, and the session: all by text and declarations. Errors: Refused."""
+        question = question_of_monitor(
+            principal=request.principal,
+            dataset=request.dataset,
+            sql=request.sql,
+            account=request.account,
+            contribution=request.contribution,
+            body_hash=request.body_hash,
+        )
+        dataset, path = self.journey.admission.paying(question)
+        if not request.stream and question.started is not None:
+            raise Refused([CLOCK])
+        prepared = self.journey.preparing.prepare(question, dataset, NormPower.L2)
+        terms = self._terms(request, prepared, path[-1])
+        self._require_worth(terms, dataset, path[-1])
+        return dataset, tuple(path), prepared, terms
 
     def _opened(self, monitor_id: str) -> MonitorRow:
         """The monitor of an earlier request. Errors: Problem conflict while it is being opened, or if that failed."""
@@ -211,8 +223,11 @@ class Monitors:
         begun = self.begin(row, request)
         return begun if isinstance(begun, Evaluated) else self.complete(begun)
 
-    def begin(self, row: MonitorRow, request: EvaluateMonitor) -> Evaluated | Evaluation:
-        """Reads and plans the question of an evaluation; reads no row and counts nothing. Errors: Refused; Problem."""
+    def begin(self, row: MonitorRow, request: EvaluateMonitor, *, again: bool = True) -> Evaluated | Evaluation:
+        """Reads and plans the question of an evaluation; reads no row and counts nothing.
+
+        Errors: Refused; Problem; UnderWay while another one of the same version runs, which will say it.
+        """
         terms = Terms.from_json(row.terms)
         dataset = self.served.get(row.dataset)
         if dataset is None:
@@ -224,9 +239,11 @@ class Monitors:
             known = self._known(row, version)
             if known is not None:
                 return known
+            if self.registry.under_way(row.id, version=version):
+                raise UnderWay
         state = self._require_open(row, terms)
         sql = state.sql if request.sql is None else request.sql
-        asked = _question(
+        asked = question_of_monitor(
             principal=row.principal,
             dataset=row.dataset,
             sql=sql,
@@ -238,7 +255,8 @@ class Monitors:
         found = compared_sum(prepared)
         require_terms(found, terms)
         limit = Fraction(state.threshold) if request.threshold is None else request.threshold
-        return Evaluation(row, terms, version, prepared, dataset, threshold_steps(limit, found, terms.direction))
+        steps = threshold_steps(limit, found, terms.direction)
+        return Evaluation(row, terms, version, prepared, dataset, steps, again)
 
     def complete(self, begun: Evaluation) -> Evaluated:
         """Compares: waits for a slot of the engine, and for a visible moment. Errors: as `evaluate`."""
@@ -251,9 +269,16 @@ class Monitors:
             return known
         state = self._require_open(row, terms)
         self.ledger.check_writable()
-        number = self.registry.begin_evaluation(row.id, version=version, most=terms.evaluations)
-        if number is None:
-            raise is_over("its stated number of evaluations is used up")
+        number = self.registry.begin_evaluation(
+            row.id,
+            version=version,
+            most=terms.evaluations,
+            instance=self.ledger.instance,
+            standing=not terms.stream,
+            again=begun.again,
+        )
+        if isinstance(number, NotBegun):
+            raise is_over("its stated number of evaluations is used up") if number is NotBegun.USED_UP else UnderWay()
         run = SparseRun(
             terms.sparse, NoisyThreshold(terms.threshold_scale, Magnitude(state.noise, state.length)), row.left
         )
@@ -353,12 +378,18 @@ class Monitors:
         if hit is not None:
             # The gap is the distance beyond the threshold, at no cost.
             detail["gap"] = float(Fraction(hit.gap) * terms.step)
+        answered = hit is not None and terms.numeric is not None
         if not self.registry.end_evaluation(
-            row, number, outcome=outcome, detail=json.dumps(detail), sealed=sealed, left=run.left
+            *(row, number),
+            outcome=outcome,
+            detail=json.dumps(detail),
+            sealed=sealed,
+            left=run.left,
+            answered=answered,
         ):
             self.registry.note_evaluation(row.id, number, outcome="failed", detail=None)
             raise overtaken()
-        if hit is not None and terms.numeric is not None:
+        if answered:
             detail |= self._answered(row, number, terms, compared)
             self.registry.note_evaluation(row.id, number, outcome=outcome, detail=json.dumps(detail))
         at = self.registry.evaluation(row.id, number).at
@@ -371,7 +402,7 @@ class Monitors:
         numeric, hit = terms.numeric, compared.hit
         assert numeric is not None
         assert hit is not None
-        query_id = f"{row.id}.{number}"
+        query_id = answer_of(row.id, number)
         try:
             self.ledger.reserve(
                 ReserveRequest(
@@ -379,7 +410,7 @@ class Monitors:
                     principal=row.principal,
                     account=row.account,
                     body_hash=hashlib.sha256(query_id.encode()).hexdigest(),
-                    cores=(_charge(query_id, numeric.answer_event()),),
+                    cores=(charge_of(query_id, numeric.answer_event()),),
                     reuse=Reuse.NONE,
                     description={MONITOR: row.id, "cores": [], "noise": "laplace"},
                 )
@@ -424,50 +455,3 @@ class Monitors:
         except SealBroken:
             return None
         return state.sql, decimal_text(abs(Fraction(state.threshold)))
-
-
-def _question(
-    *,
-    principal: str,
-    dataset: str,
-    sql: str,
-    account: str | None,
-    contribution: AskedContribution | None,
-    body_hash: str,
-) -> Question:
-    """A question that a monitor asks, as the journey reads it."""
-    return Question(
-        principal=principal,
-        dataset=dataset,
-        sql=sql,
-        parameters={},
-        epsilon=None,
-        half_width=None,
-        confidence=Fraction(95, 100),
-        reuse=Reuse.NONE,
-        max_staleness_s=None,
-        account=account,
-        contribution=contribution,
-        idempotency_key=None,
-        body_hash=body_hash,
-        started=clock_of(sql, datetime.datetime.now(datetime.UTC)),
-    )
-
-
-def _charge(name: str, event: Event) -> CoreCharge:
-    """One event on the ledger, under a key that nothing else has: no stored release serves it."""
-    key = hashlib.sha256(f"{MONITOR} {name}".encode()).hexdigest()
-    return CoreCharge(core_key=key, quality=Fraction(1), events=(event,), lent=False)
-
-
-def _reservation(monitor_id: str, request: OpenMonitor, terms: Terms, account: Account) -> ReserveRequest:
-    return ReserveRequest(
-        query_id=monitor_id,
-        principal=request.principal,
-        account=account.id,
-        body_hash=request.body_hash,
-        cores=(_charge(monitor_id, terms.sparse.event()),),
-        idempotency_key=request.idempotency_key,
-        reuse=Reuse.NONE,
-        description={MONITOR: monitor_id, "cores": [], "noise": "sparse_vector"},
-    )

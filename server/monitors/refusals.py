@@ -11,6 +11,7 @@ from server.floor import Floor
 from server.monitors.terms import Terms
 
 __all__ = [
+    "UnderWay",
     "above_most",
     "answer_below_floor",
     "below_floor",
@@ -20,6 +21,19 @@ __all__ = [
     "overtaken",
     "stands",
 ]
+
+
+class UnderWay(Problem):
+    """Why a version is not compared: another evaluation does that at this moment, and its outcome will be said."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "conflict",
+            what="this version of the data is being evaluated",
+            why="Another evaluation of the monitor has begun, and one version is compared once. Nothing was charged.",
+            instead=("Evaluate it again in a moment, which says its outcome.",),
+            headers={"Retry-After": "1"},
+        )
 
 
 def noise_unreachable(why: str) -> Finding:

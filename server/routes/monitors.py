@@ -16,6 +16,8 @@ from privacy.numbers import decimal_text
 from privacy.refusal import CODES
 from server.auth import Caller, roles, services_of
 from server.body import canonical_hash
+from server.monitors.estimating import within
+from server.monitors.refusals import UnderWay
 from server.monitors.terms import Evaluated, EvaluateMonitor, OpenMonitor, Terms
 from server.once import idempotency_key
 from server.roles import ASKING, READING
@@ -24,7 +26,7 @@ from server.routes.paying import explained
 from server.routes.sight import visible_monitor
 from server.services import Services
 from server.store.monitors import EvaluationRow, MonitorRow
-from server.wire.monitor_answers import EvaluationAnswer, MonitorAnswer, MonitorList
+from server.wire.monitor_answers import EvaluationAnswer, MonitorAnswer, MonitorEstimateAnswer, MonitorList
 from server.wire.monitor_requests import EvaluationBody, MonitorBody
 from server.wire.requests import ACCOUNT_PATTERN
 from server.wire.words import EvaluationOutcome, MonitorState
@@ -38,6 +40,8 @@ T = TypeVar("T")
 _REFUSALS = tuple(code for code in CODES if code != "execution_failed")
 _LOOK_SECONDS = 0.25
 """How often a long poll looks whether another version of the data is served."""
+_UNDER_WAY_SECONDS = 60.0
+"""How long an evaluation waits for another one of the same version to be over."""
 
 _EXAMPLE = {
     "dataset": "demo",
@@ -51,6 +55,18 @@ _EXAMPLE = {
 
 
 async def _evaluated(services: Services, caller: Caller, row: MonitorRow, asked: EvaluateMonitor) -> Evaluated:
+    """What the data say as they are now. Waits for another evaluation of the same version, and says its outcome."""
+    deadline = time.monotonic() + _UNDER_WAY_SECONDS
+    while True:
+        try:
+            return await _compared(services, caller, row, asked)
+        except UnderWay:
+            if time.monotonic() > deadline:
+                raise
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+async def _compared(services: Services, caller: Caller, row: MonitorRow, asked: EvaluateMonitor) -> Evaluated:
     """Plans on the threads that read texts, and reads rows in the queue of queries, so that it holds up no estimate."""
     begun = await _called(services, caller, row.dataset, partial(services.monitors.begin, row, asked))
     if isinstance(begun, Evaluated):
@@ -83,9 +99,39 @@ async def _called(services: Services, caller: Caller, dataset: str, act: Callabl
 async def create_monitor(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:
     """POST /v1/monitors."""
     services = services_of(request)
-    key = idempotency_key(request)
+    wanted = await _wanted(request, caller, key=idempotency_key(request))
+    # From here on a failure that nobody foresaw counts as charged.
+    request.state.spending = True
+    row = await _called(services, caller, wanted.dataset, partial(services.monitors.open, wanted))
+    shown = await in_thread(lambda: _body(services, row, caller))
+    return json_response(shown, status=201, headers={"Location": f"/v1/monitors/{row.id}"})
+
+
+@router.post(
+    "/v1/monitors:estimate",
+    **describe(
+        "estimateMonitor",
+        "Report what a monitor would cost",
+        "The same body as a monitor. Says what it would cost, and how exact all of its outcomes would be. Computed "
+        "from the text and public metadata only: it touches no private row and costs nothing.",
+        tag="Monitors",
+        body=MonitorBody,
+        body_examples={"count": _EXAMPLE},
+        answers={200: (MonitorEstimateAnswer, None)},
+        problems=_REFUSALS,
+    ),
+)
+async def estimate_monitor(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:
+    """POST /v1/monitors:estimate."""
+    services = services_of(request)
+    wanted = await _wanted(request, caller, key=None)
+    return json_response(await _called(services, caller, wanted.dataset, partial(services.monitors.estimate, wanted)))
+
+
+async def _wanted(request: Request, caller: Caller, *, key: str | None) -> OpenMonitor:
+    """A request as the monitors read it."""
     body, raw = await body_of(request, MonitorBody)
-    wanted = OpenMonitor(
+    return OpenMonitor(
         principal=caller.name,
         dataset=body.dataset,
         sql=body.sql,
@@ -101,11 +147,6 @@ async def create_monitor(request: Request, caller: Annotated[Caller, Depends(rol
         idempotency_key=key,
         body_hash=canonical_hash({name: value for name, value in raw.items() if value is not None} | {"as": "monitor"}),
     )
-    # From here on a failure that nobody foresaw counts as charged.
-    request.state.spending = True
-    row = await _called(services, caller, wanted.dataset, partial(services.monitors.open, wanted))
-    shown = await in_thread(lambda: _body(services, row, caller))
-    return json_response(shown, status=201, headers={"Location": f"/v1/monitors/{row.id}"})
 
 
 @router.get(
@@ -166,7 +207,7 @@ async def get_monitor(
         "Evaluate a monitor",
         "Compares the data as they are now with the threshold, with noise. Costs nothing but, of a hit that is "
         "answered, its answer. A standing question is compared once for each version of the data, and the same is said "
-        "again until there is another one; `wait_ms` waits for it.",
+        "again until there is another one; `wait_ms` waits for it, or for the one after that which `after` names.",
         tag="Monitors",
         body=EvaluationBody,
         body_examples={"standing": {"wait_ms": 30000}, "stream": {"sql": _EXAMPLE["sql"], "threshold": "500"}},
@@ -190,7 +231,8 @@ async def evaluate_monitor(
     # An answer to a hit is charged.
     request.state.spending = True
     said = await _evaluated(services, caller, row, asked)
-    while said.repeated and said.outcome == "not_passed" and time.monotonic() < deadline:
+    seen = said.number if body.after is None else body.after
+    while _waits(said, seen, asked_after=body.after is not None) and time.monotonic() < deadline:
         await asyncio.sleep(min(_LOOK_SECONDS, max(0.0, deadline - time.monotonic())))
         dataset = services.catalogue.get(row.dataset)
         if dataset is None or f"{dataset.policy_version}:{dataset.data_version}" == said.version:
@@ -198,6 +240,11 @@ async def evaluate_monitor(
         row = await visible_monitor(request, row.id)
         said = await _evaluated(services, caller, row, asked)
     return json_response(_said(said))
+
+
+def _waits(said: Evaluated, seen: int, *, asked_after: bool) -> bool:
+    """Whether a long poll goes on: nothing was said that the caller has not seen, and something may be."""
+    return said.repeated and said.number <= seen and (said.outcome == "not_passed" or (asked_after and said.left > 0))
 
 
 def _said(said: Evaluated) -> dict[str, object]:
@@ -237,7 +284,6 @@ def _body(services: Services, row: MonitorRow, caller: Caller) -> dict[str, obje
     made = last[0].number if last else 0
     question = services.monitors.question_of(row) if row.principal == caller.name else None
     over = row.left == 0 or made >= terms.evaluations
-    within = terms.sparse.accuracy(queries=terms.evaluations, beta=0.05) * float(terms.step)
     return {
         "id": row.id,
         "dataset": row.dataset,
@@ -256,7 +302,7 @@ def _body(services: Services, row: MonitorRow, caller: Caller) -> dict[str, obje
         "hits_left": row.left,
         "evaluations": terms.evaluations,
         "evaluations_made": made,
-        "within": within,
+        "within": within(terms),
         "passed": [_row(found, row.left) for found in services.registry.hits(row.id)],
         "last": _row(last[0], row.left) if last else None,
         "links": {

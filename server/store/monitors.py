@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from enum import Enum, auto
 
 from sqlalchemy import Connection, Row, func, insert, select, update
-from sqlalchemy.exc import IntegrityError
 
 from server.store.tables import monitor_evaluations, monitors
 from server.store.transactions import Transactions
 
-__all__ = ["EvaluationRow", "MonitorRow", "MonitorRows"]
+__all__ = ["EvaluationRow", "MonitorRow", "MonitorRows", "NotBegun"]
+
+
+class NotBegun(Enum):
+    """Why no evaluation was begun; none was counted."""
+
+    USED_UP = auto()
+    """There were as many as were stated."""
+
+    UNDER_WAY = auto()
+    """Another one compares the same version at this moment."""
+
+    MADE = auto()
+    """There was one of this version already, whatever came of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +45,11 @@ class MonitorRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationRow:
-    """One evaluation: `outcome` is "passed", "not_passed" or "failed", None while it runs or when its process died."""
+    """One evaluation: `outcome` is "passed", "not_passed" or "failed", None while it runs.
+
+    `instance` is the process that has it under way, by the ledger's name for it; None once it is over. A hit that is
+    to be answered has its outcome before that.
+    """
 
     monitor: str
     number: int
@@ -39,6 +57,7 @@ class EvaluationRow:
     at: str
     outcome: str | None
     detail: str | None
+    instance: str | None = None
 
 
 class MonitorRows(Transactions):
@@ -87,12 +106,34 @@ class MonitorRows(Transactions):
             return _evaluation(connection.execute(mine).one())
 
     def last_said(self, monitor_id: str) -> EvaluationRow | None:
-        """The last evaluation of a monitor that said something; None before the first one."""
+        """The last evaluation of a monitor that said something, and all of it; None before the first one."""
         table = monitor_evaluations
-        said = select(table).where(table.c.monitor == monitor_id, table.c.outcome.in_(("passed", "not_passed")))
+        said = select(table).where(
+            table.c.monitor == monitor_id,
+            table.c.outcome.in_(("passed", "not_passed")),
+            table.c.instance.is_(None),
+        )
         with self._engine.connect() as connection:
             found = connection.execute(said.order_by(table.c.number.desc()).limit(1)).one_or_none()
         return None if found is None else _evaluation(found)
+
+    def under_way(self, monitor_id: str, *, version: str) -> bool:
+        """Whether an evaluation of this version is under way, by what is stored."""
+        with self._engine.connect() as connection:
+            return self._is_under_way(connection, monitor_id, version)
+
+    def evaluations_of(self, instances: Collection[str]) -> tuple[EvaluationRow, ...]:
+        """What these processes have under way."""
+        table = monitor_evaluations
+        mine = select(table).where(table.c.instance.in_(list(instances)))
+        with self._engine.connect() as connection:
+            return tuple(_evaluation(row) for row in connection.execute(mine.order_by(table.c.monitor, table.c.number)))
+
+    def evaluating(self) -> frozenset[str]:
+        """The processes that have evaluations under way, by what is stored."""
+        named = select(monitor_evaluations.c.instance).where(monitor_evaluations.c.instance.is_not(None)).distinct()
+        with self._engine.connect() as connection:
+            return frozenset(connection.execute(named).scalars())
 
     def hits(self, monitor_id: str) -> tuple[EvaluationRow, ...]:
         """The evaluations of a monitor that passed, the first one first."""
@@ -101,30 +142,52 @@ class MonitorRows(Transactions):
         with self._engine.connect() as connection:
             return tuple(_evaluation(row) for row in connection.execute(mine).all())
 
-    def begin_evaluation(self, monitor_id: str, *, version: str, most: int) -> int | None:
-        """Counts an evaluation before it reads rows, and returns its number; None when there were `most` already."""
+    def begin_evaluation(
+        self, monitor_id: str, *, version: str, most: int, instance: str, standing: bool, again: bool = True
+    ) -> int | NotBegun:
+        """Counts an evaluation before it reads rows, and returns its number; there are `most` at the most.
+
+        `instance` is this process. A `standing` question has one evaluation of a version under way at a time; without
+        `again` there is one of a version at all, whatever came of it.
+        """
         table = monitor_evaluations
         with self._writing() as connection:
+            # Writers of one monitor follow one another: on PostgreSQL by this lock, on SQLite all do.
+            connection.execute(select(monitors.c.id).where(monitors.c.id == monitor_id).with_for_update())
+            if standing and self._is_under_way(connection, monitor_id, version):
+                connection.rollback()
+                return NotBegun.UNDER_WAY
+            same = select(table.c.number).where(table.c.monitor == monitor_id, table.c.version == version).limit(1)
+            if not again and connection.execute(same).one_or_none() is not None:
+                connection.rollback()
+                return NotBegun.MADE
             counted = select(func.max(table.c.number)).where(table.c.monitor == monitor_id)
             number = (connection.execute(counted).scalar_one_or_none() or 0) + 1
             if number > most:
                 connection.rollback()
-                return None
-            values = {"monitor": monitor_id, "number": number, "version": version, "at": self._now()}
-            try:
-                connection.execute(insert(table).values(**values))
-            except IntegrityError:
-                connection.rollback()
-                return self.begin_evaluation(monitor_id, version=version, most=most)
+                return NotBegun.USED_UP
+            at = self._now()
+            values = {"monitor": monitor_id, "number": number, "version": version, "at": at, "instance": instance}
+            connection.execute(insert(table).values(**values))
             connection.commit()
         return number
 
     def end_evaluation(
-        self, row: MonitorRow, number: int, *, outcome: str, detail: str | None, sealed: bytes, left: int
+        self,
+        row: MonitorRow,
+        number: int,
+        *,
+        outcome: str,
+        detail: str | None,
+        sealed: bytes,
+        left: int,
+        answered: bool = False,
     ) -> bool:
-        """Stores an outcome with the state after it. False, and nothing changed, when the monitor moved on since `row`.
+        """Stores an outcome with the state after it. False, and nothing changed, when the monitor moved on since `row`,
+        or the evaluation was ended as one of a process that died.
 
-        An outcome that is not stored must not be shown.
+        An outcome that is not stored must not be shown. With `answered` the evaluation stays under way: its answer
+        follows, by `note_evaluation`.
         """
         with self._writing() as connection:
             changed = connection.execute(
@@ -132,32 +195,54 @@ class MonitorRows(Transactions):
                 .where(monitors.c.id == row.id, monitors.c.revision == row.revision)
                 .values(sealed=sealed, left=left, revision=row.revision + 1)
             )
-            if changed.rowcount != 1:
+            if changed.rowcount != 1 or not self._set_outcome(
+                connection, row.id, number, outcome=outcome, detail=detail, over=not answered
+            ):
                 connection.rollback()
                 return False
-            self._set_outcome(connection, row.id, number, outcome=outcome, detail=detail)
             connection.commit()
         return True
 
-    def note_evaluation(self, monitor_id: str, number: int, *, outcome: str, detail: str | None) -> None:
-        """Stores what became of an evaluation beside the monitor's state: a failure, or the answer to a hit."""
+    def note_evaluation(self, monitor_id: str, number: int, *, outcome: str, detail: str | None) -> bool:
+        """Ends an evaluation beside the monitor's state: with a failure, or with the answer to a hit.
+
+        False, and nothing changed, for one that is over.
+        """
         with self._writing() as connection:
-            self._set_outcome(connection, monitor_id, number, outcome=outcome, detail=detail)
+            noted = self._set_outcome(connection, monitor_id, number, outcome=outcome, detail=detail, over=True)
             connection.commit()
+        return noted
 
     @staticmethod
-    def _set_outcome(connection: Connection, monitor_id: str, number: int, *, outcome: str, detail: str | None) -> None:
+    def _is_under_way(connection: Connection, monitor_id: str, version: str) -> bool:
         table = monitor_evaluations
-        connection.execute(
-            update(table)
-            .where(table.c.monitor == monitor_id, table.c.number == number)
-            .values(outcome=outcome, detail=detail)
+        running = select(table.c.number).where(
+            table.c.monitor == monitor_id, table.c.version == version, table.c.instance.is_not(None)
         )
+        return connection.execute(running.limit(1)).one_or_none() is not None
+
+    @staticmethod
+    def _set_outcome(
+        connection: Connection, monitor_id: str, number: int, *, outcome: str, detail: str | None, over: bool
+    ) -> bool:
+        """Sets the outcome of an evaluation that is under way; of a hit, whose outcome stays, what is said of it."""
+        table = monitor_evaluations
+        changed = connection.execute(
+            update(table)
+            .where(
+                table.c.monitor == monitor_id,
+                table.c.number == number,
+                table.c.instance.is_not(None),
+                (table.c.outcome.is_(None)) | (table.c.outcome == outcome),
+            )
+            .values(outcome=outcome, detail=detail, **({"instance": None} if over else {}))
+        )
+        return changed.rowcount == 1
 
 
 _COLUMNS = ("id", "principal", "dataset", "account", "created", "terms", "sealed", "left", "revision")
 
 
 def _evaluation(row: Row[tuple[object, ...]]) -> EvaluationRow:
-    names = ("monitor", "number", "version", "at", "outcome", "detail")
+    names = ("monitor", "number", "version", "at", "outcome", "detail", "instance")
     return EvaluationRow(**{name: getattr(row, name) for name in names})

@@ -134,8 +134,11 @@ monitor_evaluations = Table(
     Column("at", String(32), nullable=False),
     Column("outcome", String(16)),
     Column("detail", Text),
+    Column("instance", String(200)),
     CheckConstraint("outcome IN ('passed', 'not_passed', 'failed')", name="outcome_known"),
+    Index("ix_monitor_evaluations_instance", "instance"),
 )
+"""Evaluations. `instance` is the process that makes one, by the ledger's name for it; none once it is over."""
 
 models = Table(
     "models",

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from server.wire.answers import AnswerModel
+from server.wire.answers import Amount, AnswerModel
 from server.wire.words import DirectionWord, EvaluationWord, MonitorWord
 
-__all__ = ["EvaluationAnswer", "MonitorAnswer", "MonitorList"]
+__all__ = [
+    "EvaluationAnswer",
+    "MonitorAnswer",
+    "MonitorEstimateAnswer",
+    "MonitorHitPrice",
+    "MonitorList",
+    "MonitorPriceAnswer",
+]
 
 
 class EvaluationAnswer(AnswerModel):
@@ -54,6 +61,38 @@ class MonitorAnswer(AnswerModel):
     passed: list[EvaluationAnswer] = Field(description="Its hits, the first one first.")
     last: EvaluationAnswer | None = Field(description="The last evaluation.")
     links: dict[str, str]
+
+
+class MonitorHitPrice(AnswerModel):
+    """What each answer to a hit would cost when it is released, and how exact it would be."""
+
+    epsilon: str = Field(description="What it would take of the caller's account.")
+    standard_error: float = Field(description="In the unit of the count or the sum.")
+
+
+class MonitorPriceAnswer(AnswerModel):
+    """A price: of the account, and by itself."""
+
+    epsilon: str = Field(description="What it would take of the caller's account.")
+    own: Amount = Field(description="What the monitor promises by itself, whatever account pays.")
+
+
+class MonitorEstimateAnswer(AnswerModel):
+    """What a monitor would cost, and how exact all of its outcomes would be."""
+
+    verdict: str = Field(description="`affordable`, or `exhausted` where an account does not admit it now.")
+    price: MonitorPriceAnswer = Field(description="Of all comparisons together, charged when it is opened.")
+    answer: MonitorHitPrice | None = Field(description="With `answer_epsilon`: of each answer. Not in `price`.")
+    comparison_standard_error: float = Field(
+        description="Of the noise of one comparison, and of a `gap`, in the unit of the count or the sum."
+    )
+    within: float = Field(description="As a monitor's: with a chance of 95 % no outcome is wrong by more than this.")
+    textbook_within: float = Field(
+        description="The same by the bounds in print, for the algorithms in print at this epsilon: Dwork and Roth "
+        "2014, Theorem 3.24 for one hit, 3.26 for several, 3.28 with answers."
+    )
+    first_moment_seconds: float = Field(description="Each evaluation shows after this time, or twice, four times, ...")
+    tick_seconds: float
 
 
 class MonitorList(AnswerModel):

@@ -72,3 +72,12 @@ class EvaluationBody(RequestModel):
         int,
         Field(ge=0, le=WAIT_MS_MAX, description="How long to wait for another version of the data, if this was seen."),
     ] = 0
+    after: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            le=EVALUATIONS_MAX,
+            description="Number of the last evaluation that was seen: a later one is returned at once, and `wait_ms` "
+            "waits for one. Without it, what was said before counts as seen.",
+        ),
+    ] = None

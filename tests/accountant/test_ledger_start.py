@@ -198,8 +198,16 @@ class TestRecover:
         one._owner.close()  # what the kernel does when the process dies
         three = Ledger(sqlite_url, instance="three")
         assert three.recovered_at_start == 1
+        assert three.gone({one.instance, three.instance}) == {one.instance}
         three.close()
         one.close()
+
+    def test_who_is_gone(self, open_ledger: Callable[..., Ledger]) -> None:
+        """A process that lives is not gone, one that closed is, and so is one that nobody knows."""
+        one, two = open_ledger("one"), open_ledger("two")
+        assert two.gone({one.instance, two.instance}) == frozenset()
+        one.close()
+        assert two.gone({one.instance, two.instance, "nobody"}) == {one.instance, "nobody"}
 
 
 class TestRestore:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import itertools
 import sqlite3
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 
@@ -24,78 +20,14 @@ from mechanisms.measurement import Integers
 from mechanisms.randomness import BitSource
 from mechanisms.sparse_vector import Hit, SparseRun
 from privacy.refusal import ExecutionFailed
-from server.app import create_app
 from server.errors import Problem
 from server.monitors.monitors import Evaluation, Monitors
 from server.monitors.sealing import SecretState
 from server.monitors.terms import Evaluated, EvaluateMonitor
 from server.sealing import BATCHES, MONITORS, Seal, SealBroken
-from server.services import Services
-from tests.journey.clinic import PEOPLE, attach, clinic_in, open_account, services_of
-
-_NUMBERS = itertools.count()
-COUNT = "SELECT COUNT(*) FROM people"
-
-
-class Clinic:
-    """A clinic with services that can be restarted, and whose people grow by versions."""
-
-    def __init__(self, home: Path, services: Services, path: Path) -> None:
-        self.home = home
-        self.services = services
-        self.path = path
-        self._keys: dict[str, str] = {}
-        self._people = PEOPLE
-
-    def person(self, name: str, role: str = "analyst", **account: Any) -> str:
-        """A principal with a key, and an account where it asks; returns the account."""
-        self.services.registry.create_principal(name, role, actor="test")
-        self._keys[name] = self.services.registry.create_key(name, label="test", days=1, actor="test").text
-        return open_account(self.services.ledger, name, **account) if role == "analyst" else ""
-
-    def somebody(self, **account: Any) -> tuple[str, str]:
-        """A fresh analyst, and its account."""
-        name = f"analyst{next(_NUMBERS)}"
-        return name, self.person(name, **account)
-
-    def call(self, who: str, method: str, path: str, body: Any = None, **headers: str) -> httpx.Response:
-        """One request."""
-
-        async def send() -> httpx.Response:
-            transport = httpx.ASGITransport(app=create_app(self.services.settings, services=self.services))
-            async with httpx.AsyncClient(transport=transport, base_url="http://test", timeout=60) as client:
-                return await client.request(
-                    method, path, json=body, headers={"Authorization": f"Bearer {self._keys[who]}", **headers}
-                )
-
-        return asyncio.run(send())
-
-    def open(self, who: str, key: str = "", **options: Any) -> httpx.Response:
-        """Opens a monitor of all people, with far more than enough to be sure of every outcome."""
-        body = {"dataset": "clinic", "sql": COUNT, "threshold": "3500", "epsilon": "2", "evaluations": 50, **options}
-        return self.call(who, "POST", "/v1/monitors", body, **({"Idempotency-Key": key} if key else {}))
-
-    def evaluate(self, who: str, monitor: str, **body: Any) -> httpx.Response:
-        """Evaluates one."""
-        return self.call(who, "POST", f"/v1/monitors/{monitor}/evaluations", body)
-
-    def grow(self, more: int) -> None:
-        """Another version of the data, with more people."""
-        with (self.path.parent / "people.csv").open("a", newline="") as file:
-            for person in range(self._people, self._people + more):
-                file.write(f"{person},40,female,town1,20000,280\r\n")
-        self._people += more
-        attach(self.services, self.path)
-
-    @property
-    def monitors(self) -> Monitors:
-        assert isinstance(self.services.monitors, Monitors)
-        return self.services.monitors
-
-    def spent(self, account: str) -> Fraction:
-        """Epsilon that an account has spent."""
-        found = self.services.ledger.account(account)
-        return found.limit.epsilon - found.remaining_epsilon()
+from server.store.monitors import NotBegun
+from tests.journey.clinic import PEOPLE, attach, clinic_in
+from tests.journey.watched import COUNT, Clinic, restarted
 
 
 @pytest.fixture
@@ -111,15 +43,6 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clinic]:
     home = tmp_path_factory.mktemp("watched")
     with clinic_in(home) as (services, path):
         yield Clinic(home, services, path)
-
-
-@contextmanager
-def restarted(clinic: Clinic) -> Iterator[Clinic]:
-    """The same home with services of another start."""
-    with services_of(clinic.home) as services:
-        earlier, clinic.services = clinic.services, services
-        yield clinic
-        clinic.services = earlier
 
 
 def test_a_monitor_reports_when_a_count_passes_and_is_over_then(clinic: Clinic) -> None:
@@ -365,8 +288,8 @@ def test_two_outcomes_at_once_are_never_one_hit_too_many(shared: Clinic, monkeyp
     genuine = shared.monitors.registry.begin_evaluation
     others: list[Evaluated] = []
 
-    def begin(monitor_id: str, *, version: str, most: int) -> int | None:
-        number = genuine(monitor_id, version=version, most=most)
+    def begin(monitor_id: str, **named: Any) -> int | NotBegun:
+        number = genuine(monitor_id, **named)
         if number == 1:  # another one begins and ends between this one's beginning and its comparison
             others.append(shared.monitors.evaluate(row, EvaluateMonitor()))
         return number
@@ -437,7 +360,9 @@ def test_an_overtaken_evaluation_hides_nothing_of_what_was_said(shared: Clinic) 
     row = shared.services.registry.monitor(monitor)
     assert row is not None
     said = shared.monitors.evaluate(row, EvaluateMonitor())
-    number = shared.services.registry.begin_evaluation(monitor, version=said.version, most=50)
+    number = shared.services.registry.begin_evaluation(
+        monitor, version=said.version, most=50, instance="i_1", standing=True
+    )
     assert number == 2
     shared.services.registry.note_evaluation(monitor, number, outcome="failed", detail=None)
     again = shared.evaluate(ann, monitor).json()
@@ -586,16 +511,3 @@ def test_an_opening_that_fails_stays_charged_and_opens_nothing(shared: Clinic, m
     assert shared.call(ann, "GET", "/v1/monitors").json()["monitors"] == []
     (record,) = shared.services.ledger.queries(ann, after=None, count=5)
     assert record.state is QueryStatus.FAILED_CHARGED
-
-
-def test_an_evaluation_of_a_process_that_died_is_counted_and_made_again(shared: Clinic) -> None:
-    """Shows that an evaluation without an outcome says nothing and hides nothing: the next one compares afresh."""
-    ann, _ = shared.somebody()
-    monitor = shared.open(ann).json()["id"]
-    dataset = shared.services.catalogue.get("clinic")
-    assert dataset is not None
-    version = f"{dataset.policy_version}:{dataset.data_version}"
-    assert shared.services.registry.begin_evaluation(monitor, version=version, most=50) == 1
-    assert shared.call(ann, "GET", f"/v1/monitors/{monitor}").json()["last"]["outcome"] == "running"
-    said = shared.evaluate(ann, monitor).json()
-    assert (said["outcome"], said["number"], said["repeated"]) == ("not_passed", 2, False)

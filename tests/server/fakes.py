@@ -169,6 +169,9 @@ class FakeMonitors:
     def open(self, request: OpenMonitor) -> MonitorRow:
         raise Problem("unavailable", what="this fake opens no monitors")
 
+    def estimate(self, request: OpenMonitor) -> Mapping[str, object]:
+        raise Problem("unavailable", what="this fake opens no monitors")
+
     def evaluate(self, row: MonitorRow, request: EvaluateMonitor) -> Evaluated:
         raise Problem("unavailable", what="this fake evaluates no monitors")
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from sqlalchemy.exc import DBAPIError
 
-from server.store.monitors import MonitorRow
+from server.store.monitors import MonitorRow, NotBegun
 from server.store.registry import Registry
 from tests.clocks import Clock
 from tests.databases import (  # noqa: F401 - fixtures are found by their names
@@ -34,6 +34,12 @@ def registry(request: pytest.FixtureRequest) -> Iterator[Registry]:
     made = Registry(request.getfixturevalue(f"{request.param}_url"), secret=SECRET, clock=Clock(NOW))
     yield made
     made.close()
+
+
+def _begun(
+    registry: Registry, *, version: str = "1:d", most: int = 5, standing: bool = False, again: bool = True
+) -> int | NotBegun:
+    return registry.begin_evaluation("m_1", version=version, most=most, instance="i_1", standing=standing, again=again)
 
 
 def test_a_monitor_is_read_back_as_it_was_stored(registry: Registry) -> None:
@@ -62,7 +68,7 @@ def test_lists_are_the_newest_first_and_one_persons(registry: Registry) -> None:
 def test_of_two_outcomes_at_once_one_is_kept(registry: Registry) -> None:
     """Shows that an outcome of an older state changes nothing, and that a failure leaves the state alone."""
     row = registry.add_monitor(ROW)
-    first, second = (registry.begin_evaluation("m_1", version="1:d", most=5) for _ in range(2))
+    first, second = (_begun(registry) for _ in range(2))
     assert (first, second) == (1, 2)
     assert registry.end_evaluation(row, 2, outcome="passed", detail='{"gap": 1}', sealed=b"new", left=1)
     assert not registry.end_evaluation(row, 1, outcome="passed", detail='{"gap": 2}', sealed=b"old", left=1)
@@ -80,7 +86,7 @@ def test_what_was_said_last_is_not_what_failed_last(registry: Registry) -> None:
     """Shows that failures, and evaluations under way, say nothing."""
     row = registry.add_monitor(ROW)
     assert registry.last_said("m_1") is None
-    numbers = [registry.begin_evaluation("m_1", version="1:d", most=5) for _ in range(3)]
+    numbers = [_begun(registry) for _ in range(3)]
     assert registry.end_evaluation(row, 1, outcome="not_passed", detail=None, sealed=b"new", left=2)
     registry.note_evaluation("m_1", 2, outcome="failed", detail=None)
     found = registry.last_said("m_1")
@@ -91,7 +97,7 @@ def test_what_was_said_last_is_not_what_failed_last(registry: Registry) -> None:
 def test_the_database_refuses_more_hits_than_there_are(registry: Registry) -> None:
     """Shows that no number of hits below zero can be stored."""
     row = registry.add_monitor(ROW)
-    number = registry.begin_evaluation("m_1", version="1:d", most=5)
+    number = _begun(registry)
     assert number == 1
     with pytest.raises(DBAPIError):
         registry.end_evaluation(row, number, outcome="passed", detail=None, sealed=b"", left=-1)
@@ -101,15 +107,51 @@ def test_the_database_refuses_more_hits_than_there_are(registry: Registry) -> No
 def test_evaluations_are_counted_once_each_and_no_more_than_stated(registry: Registry) -> None:
     """Shows eight threads that begin evaluations at the same time: each gets a number of its own, up to the most."""
     registry.add_monitor(ROW)
-    numbers: list[int | None] = []
+    numbers: list[int | NotBegun] = []
 
     def begin() -> None:
-        numbers.extend(registry.begin_evaluation("m_1", version="1:d", most=20) for _ in range(4))
+        numbers.extend(_begun(registry, most=20) for _ in range(4))
 
     threads = [threading.Thread(target=begin) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(number for number in numbers if number is not None) == list(range(1, 21))
-    assert numbers.count(None) == 12
+    assert sorted(number for number in numbers if isinstance(number, int)) == list(range(1, 21))
+    assert numbers.count(NotBegun.USED_UP) == 12
+
+
+def test_one_version_is_evaluated_once_at_a_time(registry: Registry) -> None:
+    """Shows that a standing question waits for another evaluation of its version, and not for those of others; and
+    that what the server does by itself is done once for each version."""
+    row = registry.add_monitor(ROW)
+    assert _begun(registry, standing=True) == 1
+    assert _begun(registry, standing=True) is NotBegun.UNDER_WAY
+    assert registry.under_way("m_1", version="1:d")
+    assert not registry.under_way("m_1", version="1:e")
+    assert registry.note_evaluation("m_1", 1, outcome="failed", detail=None)
+    assert _begun(registry, standing=True, again=False) is NotBegun.MADE
+    assert _begun(registry, standing=True) == 2
+    assert _begun(registry, standing=True, again=False, version="1:e") == 3
+    assert registry.end_evaluation(row, 2, outcome="passed", detail="{}", sealed=b"new", left=1, answered=True)
+    assert registry.last_said("m_1") is None, "its answer is to come"
+    assert registry.under_way("m_1", version="1:d")
+    assert registry.note_evaluation("m_1", 2, outcome="passed", detail='{"beyond": 1}')
+    said = registry.last_said("m_1")
+    assert said is not None
+    assert (said.number, said.detail) == (2, '{"beyond": 1}')
+
+
+def test_what_is_over_stays_as_it_is(registry: Registry) -> None:
+    """Shows that an evaluation that was ended as one of a process that died takes no outcome any more."""
+    row = registry.add_monitor(ROW)
+    assert _begun(registry) == 1
+    assert registry.evaluating() == {"i_1"}
+    assert [one.number for one in registry.evaluations_of({"i_1"})] == [1]
+    assert registry.evaluations_of({"i_2"}) == ()
+    assert registry.note_evaluation("m_1", 1, outcome="failed", detail=None)
+    assert registry.evaluating() == frozenset()
+    assert not registry.end_evaluation(row, 1, outcome="passed", detail="{}", sealed=b"new", left=1)
+    assert not registry.note_evaluation("m_1", 1, outcome="passed", detail="{}")
+    assert registry.monitor("m_1") == row
+    assert registry.evaluation("m_1", 1).outcome == "failed"

@@ -74,6 +74,7 @@ GET    /v1/monitors                              admin analyst auditor owner
 POST   /v1/monitors                              admin analyst owner
 GET    /v1/monitors/{monitor_id}                 admin analyst auditor owner
 POST   /v1/monitors/{monitor_id}/evaluations     admin analyst owner
+POST   /v1/monitors:estimate                     admin analyst owner
 GET    /v1/synthetic                             admin analyst auditor owner
 POST   /v1/synthetic                             admin analyst owner
 POST   /v1/synthetic:estimate                    admin analyst owner
