@@ -29,10 +29,11 @@ from sql_rewrite.group_keys import GroupKey, GroupKeyReader
 from sql_rewrite.hints import SHORT, counted
 from sql_rewrite.levels import Levels
 from sql_rewrite.lift_expression import ExpressionLift
+from sql_rewrite.merged_keys import before_the_join, covered, of_nobody
 from sql_rewrite.modes import Mode, ModeReader
 from sql_rewrite.narrowed_values import narrowed_core
 from sql_rewrite.plan import Aggregate, Chosen, Core
-from sql_rewrite.preserved import check_preserved
+from sql_rewrite.preserved import check_preserved, drops_nobody
 from sql_rewrite.public_ranges import with_public_ranges
 from sql_rewrite.refuse import refuse
 from sql_rewrite.row_condition import RowCondition
@@ -119,11 +120,11 @@ class CoreBlock:
         findings.refuse()
         if mode is not None:
             return self._most_frequent(mode, keys, where, condition)
-        self._check_preserved(condition.own, keys, found)
+        met = self._check_preserved(condition, where, keys, found)
         self._check_number(keys)
         named_keys = self._name_keys(keys)
         named = self._name_aggregates(found, grouped=bool(named_keys))
-        core = narrowed_core(Core("", self.names.sources, where, named_keys, named, met=condition.met))
+        core = narrowed_core(Core("", self.names.sources, where, named_keys, named, met=met))
         return with_public_ranges(core, self.names.dataset)
 
     def _mode(self, calls: list[exp.Expr], keys: GroupKeyReader) -> Mode:
@@ -143,7 +144,7 @@ class CoreBlock:
     ) -> Core:
         """The core of a block that asks for MODE: its value is a key more, chosen within the groups of the others."""
         every = [*keys, mode.key]
-        self._check_preserved(condition.own, every, [(mode.key.node, mode.score)])
+        met = self._check_preserved(condition, where, every, [(mode.key.node, mode.score)])
         self._check_number(every)
         named_keys = self._name_keys(every)
         forms = {repr(canonical(key.expression)) for key in keys}
@@ -151,29 +152,56 @@ class CoreBlock:
         if mode.present is not None:
             where = mode.present if where is None else build("and", (where, mode.present))
         choice = Chosen(score=mode.score, count=1, within=within, least=False)
-        return Core("", self.names.sources, where, named_keys, aggregates=(), choice=choice, met=condition.met)
+        return Core("", self.names.sources, where, named_keys, aggregates=(), choice=choice, met=met)
 
     def _check_number(self, keys: list[GroupKey]) -> None:
         if len(keys) > KEYS_MAX:
             raise refuse("too_large", "GROUP BY is refused", f"It has more than {KEYS_MAX} keys.")
 
     def _check_preserved(
-        self, own: list[Expression], keys: list[GroupKey], found: list[tuple[exp.Expr, Aggregate]]
-    ) -> None:
+        self,
+        condition: RowCondition,
+        where: Expression | None,
+        keys: list[GroupKey],
+        found: list[tuple[exp.Expr, Aggregate]],
+    ) -> tuple[Expression, ...]:
+        """Refuses what would see rows of nobody. Returns the conditions that rule out no group. Errors: Refused."""
         if not self.names.preserved:
-            return
+            return condition.met
         aggregates = []
         for call, aggregate in found:
             inner = call.this if isinstance(call, exp.Filter) else call
             aggregates.append((aggregate, self.reader.counted.get(id(inner), aggregate.argument)))
         written = [key.written for key in keys]
         place = self.text.position(self.node)
-        check_preserved(self.names.preserved, own, written, aggregates, place, counted=self._counted_column())
+        sources = {source.relation: source for source in self.names.sources}
+        pairs = [one for one in self.names.merged if covered(one, sources[one[1].relation], self.dataset)]
+        preserved, own = self.names.preserved, condition.own
+        check_preserved(
+            preserved, own, written, aggregates, place,
+            counted=self._counted_column(), merged=pairs, public=self._public_keys(),
+        )  # fmt: skip
+        if drops_nobody(preserved, own) or all(of_nobody(key, pairs) is key for key in written):
+            return condition.met
+        before = [part for pair in pairs for part in before_the_join(where, own, pair)]
+        return tuple(dict.fromkeys((*condition.met, *before)))
+
+    def _public_keys(self) -> list[str]:
+        """The public columns that FULL JOINs compare, as the text may call them."""
+        return [
+            f"{named(item.alias_or_name)}.{named(column.name)}"
+            for item in self._items()
+            for _, column in self.names.merged
+            if self.names.relation_of(item.alias_or_name) == column.relation
+        ]
+
+    def _items(self) -> list[exp.Expr]:
+        """What FROM lists."""
+        return [self.node.args["from_"].this, *(join.this for join in self.node.args.get("joins") or [])]
 
     def _counted_column(self) -> str:
         """A column of people's rows that is never NULL, as the text may call it; x where there is none."""
-        joins = self.node.args.get("joins") or []
-        for item in [self.node.args["from_"].this, *(join.this for join in joins)]:
+        for item in self._items():
             relation = self.names.relation_of(item.alias_or_name)
             entry = next((one for one in self.names.entries if one.relation == relation), None)
             if entry is None or not any(source.table.protected for source in tables_of(entry)):

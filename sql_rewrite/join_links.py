@@ -310,14 +310,13 @@ def _side_and_kind(join: exp.Join, names: SourceNames, dataset: Dataset, text: T
     consume(join, "this", "on", "using", "side", "kind", text=text, what="a join")
     side, kind = str(join.args.get("side") or "").upper(), str(join.args.get("kind") or "").upper()
     apart = len({entry_is_people(entry) for entry in names.entries}) > 1
-    sides = ("", "LEFT", "RIGHT", "FULL") if apart and not join.args.get("using") else ("", "LEFT", "RIGHT")
+    sides = ("", "LEFT", "RIGHT", "FULL") if apart else ("", "LEFT", "RIGHT")
     if side not in sides or kind not in ("", "INNER", "OUTER"):
         raise refuse(
             "unsupported_sql",
             f"a {(side + ' ' + kind).strip().lower()} join is refused",
             "Tables of people are joined with JOIN or LEFT JOIN, from a table to what it refers to; two of them alone "
-            "with FULL JOIN too, on the key of the privacy unit, and each with a public table, ON a column of both.",
-            *(("write ON instead of USING, and name the public table's column",) if side == "FULL" and apart else ()),
+            "with FULL JOIN too, on the key of the privacy unit, and each with a public table.",
             position=place(),
         )
     return side, kind

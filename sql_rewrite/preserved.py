@@ -22,6 +22,7 @@ from privacy.aggregate import AggregateFunction
 from privacy.refusal import Position, Refused
 from sql_rewrite.evaluate import evaluate, is_exact
 from sql_rewrite.expressions import Expression, columns_of
+from sql_rewrite.merged_keys import Merged, of_nobody
 from sql_rewrite.plan import Aggregate
 from sql_rewrite.reachable import conjuncts, needed, present
 from sql_rewrite.refuse import refuse
@@ -49,16 +50,21 @@ def check_preserved(
     position: Position | None,
     *,
     counted: str,
+    merged: Sequence[Merged] = (),
+    public: Sequence[str] = (),
 ) -> None:
     """Refuses what would see rows of nobody. `preserved` are the relations of the public side.
 
     `own` are the parts of the block's WHERE: what ON or a nested query says drops no row of nobody. Beside each
     aggregate is what it aggregates, also where it is COUNT(x) of an x that is never NULL. `counted` is a column of the
-    table of people that can be counted.
+    table of people that can be counted, and `merged` are keys of both sides that rows of nobody have (merged_keys.py);
+    `public` are public columns that a FULL JOIN compares, as the text may call them.
     Errors: Refused (unsupported_sql).
     """
     if not preserved or drops_nobody(preserved, own):
         return
+    own = [of_nobody(part, merged) for part in own]
+    keys = [of_nobody(key, merged) for key in keys]
 
     def others(expression: Expression) -> bool:
         return any(column.relation not in preserved for column in columns_of(expression))
@@ -66,14 +72,20 @@ def check_preserved(
     if any(map(others, own)):
         raise _sees("a condition of WHERE", position)
     if any(map(others, keys)):
-        raise _sees("a key of GROUP BY", position)
+        instead = [f"group by {column}, the public table's own column" for column in public]
+        raise _sees("a key of GROUP BY", position, *instead)
     for aggregate, argument in aggregates:
         if aggregate.function is AggregateFunction.UNITS:
             continue
+        argument = None if argument is None else of_nobody(argument, merged)
         found = set() if argument is None else present(argument)
         found = found | (set() if aggregate.filter is None else needed(aggregate.filter))
         if all(column.relation in preserved for column in found) and not _adds_nothing(aggregate, argument, preserved):
-            raise _sees(aggregate.text, aggregate.position, f"COUNT({counted})")
+            raise _sees(
+                aggregate.text,
+                aggregate.position,
+                f"count a column of the table of people, as COUNT({counted}), instead of rows",
+            )
 
 
 def _adds_nothing(aggregate: Aggregate, argument: Expression | None, preserved: Collection[str]) -> bool:
@@ -88,13 +100,13 @@ def _adds_nothing(aggregate: Aggregate, argument: Expression | None, preserved: 
     return value is None or (summed and value == 0)
 
 
-def _sees(what: str, position: Position | None, counts: str = "COUNT(x)") -> Refused:
+def _sees(what: str, position: Position | None, *instead: str) -> Refused:
     return refuse(
         "unsupported_sql",
         f"{what} above an outer join is refused",
         "The join keeps public rows without a partner. Whether there are any depends on everybody, so they are never "
         "made; this would see them.",
-        f"count a column of the table of people, as {counts}, instead of rows",
+        *(instead or ("count a column of the table of people, as COUNT(x), instead of rows",)),
         "use JOIN: the groups of public keys are shown in any case",
         position=position,
     )

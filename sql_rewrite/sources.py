@@ -179,6 +179,9 @@ class SourceNames:
 
         Errors: Refused (unknown_column, unknown_table, ambiguous_column, too_large).
         """
+        merged = self._merged(node)
+        if merged is not None:
+            return build("coalesce", merged)
         entry, name = self.find(node)
         known = self._references.get((entry.relation, name))
         if known is None:
@@ -229,7 +232,8 @@ class SourceNames:
                     if name.lower() in merged:
                         continue
                     merged.add(name.lower())
-                result.append((name, self._expression(entry, name)))
+                either = None if relation is not None else self._merged(exp.column(name))
+                result.append((name, self._expression(entry, name) if either is None else build("coalesce", either)))
         return result
 
     def relation_of(self, alias: str) -> str | None:
@@ -259,6 +263,8 @@ class SourceNames:
                 table=exp.Identifier(this=entry.relation, quoted=True),
             )
             copy.meta[_RELATION] = True
+            if self._merged(node) is not None:
+                copy = exp.Column(this=exp.Identifier(this=name, quoted=True))
             place = self._place(node)
             if place is not None:
                 copy.meta.update(place)
@@ -286,6 +292,31 @@ class SourceNames:
             raise self._ambiguous(node, [entry for entry, _ in found])
         kept = [one for one in found if any(s.relation in self.preserved for s in tables_of(one[0])[:1])]
         return kept[0] if kept else found[0] if found else None
+
+    @property
+    def merged(self) -> tuple[tuple[ColumnRef, ColumnRef], ...]:
+        """What each FULL JOIN with a public table compares: a column of people, and the public one."""
+        return tuple(
+            (source.join.child, source.join.parent)
+            for source in self.sources
+            if source.join is not None
+            and source.join.outer
+            and source.relation in self.preserved
+            and source.join.child.relation not in self.preserved
+        )
+
+    def _merged(self, node: exp.Column) -> tuple[Expression, ...] | None:
+        """Both columns of a FULL JOIN that a name stands for, where USING says so (merged_keys.py)."""
+        pairs = self.merged if self.preserved and not node.table and node.name.lower() in self._using else ()
+        if not pairs:
+            return None
+        found = [(entry, own) for entry in self.entries if (own := _column(entry, node.name)) is not None]
+        columns = [one for one in [self._expression(*each) for each in found] if isinstance(one, ColumnRef)]
+        for pair in pairs:
+            ends = [next((c for c in columns if (c.relation, c.name) == (p.relation, p.name)), None) for p in pair]
+            if ends[0] is not None and ends[1] is not None:
+                return ends[0], ends[1]
+        return None
 
     def joins_to(self, table: str) -> tuple[str, ...] | None:
         """How a public table that no source reads is joined to the sources, by declared references.

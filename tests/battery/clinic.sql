@@ -798,3 +798,18 @@ SELECT h, COUNT(*) FROM (SELECT patient_id, MODE() WITHIN GROUP (ORDER BY depart
 
 -- other: of values that are there as often DuckDB takes any, and here it is the least
 SELECT m, AVG(n) AS a FROM (SELECT patient_id, MODE(department) AS m, COUNT(*) AS n FROM visits GROUP BY patient_id HAVING COUNT(*) > 2) t GROUP BY m
+
+-- answered
+SELECT hospital_id, COUNT(v.visit_id) AS n FROM visits v FULL JOIN hospitals h USING (hospital_id) GROUP BY hospital_id
+
+-- answered
+SELECT Hospital_Id AS x, COUNT(visit_id) AS n FROM hospitals h FULL OUTER JOIN visits v USING (HOSPITAL_ID) WHERE hospital_id < 5 AND beds > 100 GROUP BY x ORDER BY n DESC
+
+-- answered
+SELECT COALESCE(h.hospital_id, v.hospital_id) % 4 AS k, h.region, COUNT(v.visit_id) AS n, SUM(v.cost) FROM visits v FULL JOIN hospitals h ON v.hospital_id = h.hospital_id GROUP BY ALL
+
+-- answered
+SELECT hospital_id, COUNT(v.visit_id) AS n FROM (SELECT * FROM visits WHERE hospital_id < 4) v FULL JOIN hospitals h USING (hospital_id) GROUP BY hospital_id
+
+-- answered
+SELECT sex, hospital_id, COUNT(v.visit_id) AS n FROM visits v JOIN patients p USING (patient_id) FULL JOIN hospitals h USING (hospital_id) WHERE sex = 'male' GROUP BY 1, 2

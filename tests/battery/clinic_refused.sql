@@ -270,3 +270,12 @@ SELECT AVG(s) FROM (SELECT MEDIAN(cost) OVER (PARTITION BY patient_id) AS s FROM
 
 -- refused: unsupported_function
 SELECT COUNT(*) FROM (SELECT patient_id, MODE(department) OVER (PARTITION BY patient_id) AS m, COUNT(*) OVER (PARTITION BY patient_id) AS n FROM visits) t WHERE m = 'Oncology'
+
+-- refused: unsupported_sql
+SELECT hospital_id, COUNT(*) AS n FROM visits v FULL JOIN hospitals h USING (hospital_id) GROUP BY hospital_id
+
+-- refused: unsupported_sql
+SELECT v.hospital_id, COUNT(v.visit_id) AS n FROM visits v FULL JOIN hospitals h USING (hospital_id) GROUP BY v.hospital_id
+
+-- refused: unsupported_sql
+SELECT hospital_id, COUNT(v.visit_id) AS n FROM visits v FULL JOIN hospitals h USING (hospital_id) WHERE v.hospital_id IS NULL GROUP BY hospital_id

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from privacy.policy import PublicKeys
 from privacy.refusal import Refused
 from sql_rewrite.bound import BoundedCore, bound
 from sql_rewrite.lift import lift
+from tests.battery.worlds import WORLDS
 from tests.sql_rewrite.datasets import CLINIC
 
 NOBODY = "(VALUES ('female'), ('nobody')) AS k(s)"
@@ -89,6 +93,47 @@ def test_what_would_see_rows_of_nobody_is_refused(select: str, advice: str) -> N
 def test_what_adds_nothing_of_nobody_is_answered(value: str) -> None:
     """Shows sums that are 0 there, and arguments that are NULL there."""
     assert core(f"SELECT k.s, {value} FROM {NOBODY} LEFT JOIN people AS p ON p.sex = k.s GROUP BY k.s")
+
+
+@pytest.mark.parametrize(
+    ("key", "rest", "shown"),
+    [
+        ("hospital_id", "USING (hospital_id)", range(1, 13)),
+        ("COALESCE(h.hospital_id, v.hospital_id)", "ON v.hospital_id = h.hospital_id", range(1, 13)),
+        ("hospital_id % 3", "USING (hospital_id)", range(3)),
+        ("hospital_id", "USING (hospital_id) WHERE hospital_id > 10", (11, 12)),
+        ("hospital_id", "USING (hospital_id) WHERE v.cost > 10 AND v.hospital_id > 10", (11, 12)),
+    ],
+)
+def test_the_key_of_a_full_join_is_that_of_either_side(key: str, rest: str, shown: range) -> None:
+    """Shows that conditions on people before the join rule out none of its groups, and those of WHERE do."""
+    for people in ("visits", "(SELECT * FROM visits WHERE hospital_id < 12)"):
+        text = f"SELECT {key} AS k, COUNT(v.cost) FROM {people} AS v FULL JOIN hospitals AS h {rest} GROUP BY k"
+        (core,) = bound(lift(text, WORLDS["clinic"]))
+        before = 12 if people != "visits" and "v.hospital_id > 10" in rest else 13
+        found = [value for (value,) in core.described.keys.domain or ()]
+        assert found == [value for value in shown if value < before]
+
+
+def test_a_key_of_people_alone_is_refused_above_a_full_join() -> None:
+    """Shows it of the key's own side, of public values that people's column does not declare, and what is advised."""
+    text = "SELECT {}, COUNT(v.cost) FROM visits AS v FULL JOIN hospitals AS h USING (hospital_id) GROUP BY 1"
+    few = WORLDS["clinic"]
+    visits = few.table("visits")
+    assert visits is not None
+    column = visits.column("hospital_id")
+    assert column is not None
+    less = replace(column, keys=PublicKeys((1, 2)))
+    tables = [
+        replace(table, columns=tuple(less if table is visits and one is column else one for one in table.columns))
+        for table in few.tables
+    ]
+    for key, dataset in (("v.hospital_id", few), ("hospital_id", replace(few, tables=tuple(tables)))):
+        with pytest.raises(Refused) as refused:
+            lift(text.format(key), dataset)
+        (finding,) = refused.value.findings
+        assert finding.instead[0] == "group by h.hospital_id, the public table's own column"
+        assert bound(lift(text.format("h.hospital_id"), dataset))
 
 
 def test_constants_are_computed_from_constants() -> None:
