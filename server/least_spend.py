@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 
 from accountant.account import Account
 from mechanisms.families import FAMILIES, NoiseFamily, Price
+from privacy.currency import Currency
 from privacy.numbers import PICO
 from privacy.policy import Dataset
 from privacy.refusal import Refused
@@ -15,7 +17,7 @@ from privacy.statistic import CoreStatistics
 from server.calibrations import Calibrations
 from server.floor import Floor
 from server.price_refusals import above_policy, floor_above_policy, spend_below_floor, too_exact, unreachable
-from server.pricing import Priced, Wish
+from server.pricing import Priced, Wish, candidates
 from server.spends import cost_on
 
 __all__ = ["least_spend", "refusal_of", "spend_for"]
@@ -52,18 +54,38 @@ def spend_for(
 
 def _least_own(
     cores: Sequence[CoreStatistics],
-    family: NoiseFamily,
+    wish: Wish,
     delta: Fraction,
     *,
     path: Sequence[Account],
     dataset: Dataset,
     known: Calibrations,
 ) -> Fraction:
-    """As `least_spend`, in the epsilon of the answer itself."""
-    least = Floor.of(dataset, path[-1]).least(cores, family, delta, known).amount
-    currency, room = FAMILIES[family].currency, path[0].limit.delta - delta
-    own = _rounded(currency.own_epsilon(least, delta=room))
-    return _raised(own, lambda epsilon: currency.own_amount(epsilon, delta=room) >= least)
+    """As `least_spend`, in the epsilon of the answer itself, whichever of the families of the wish answers then.
+
+    Errors: ValueError when no family may answer.
+    """
+    found: list[Fraction] = []
+    reasons: list[str] = []
+    room = path[0].limit.delta - delta
+    for family, entry in FAMILIES.items():
+        if wish.noise not in (None, family) or not entry.currency.pays(path[0]) or not all(map(entry.selects, cores)):
+            continue
+        try:
+            least = Floor.of(dataset, path[-1]).least(cores, family, delta, known).amount
+            own = _rounded(entry.currency.own_epsilon(least, delta=room))
+        except ValueError as error:
+            reasons.append(str(error))
+        else:
+            found.append(_raised(own, partial(_buys, entry.currency, room, least)))
+    if not found:
+        raise ValueError("; ".join(reasons))
+    return max(found)
+
+
+def _buys(currency: Currency, room: Fraction, least: Fraction, epsilon: Fraction) -> bool:
+    """Whether an answer that promises this epsilon, at the delta in `room`, takes the least amount."""
+    return currency.own_amount(epsilon, delta=room) >= least
 
 
 def _raised(epsilon: Fraction, buys: Callable[[Fraction], bool]) -> Fraction:
@@ -96,11 +118,23 @@ def refusal_of(
         return above_policy(path[0], dataset, own=True) if wish.named else floor_above_policy(priced.cost, dataset)
     if not priced.below_floor:
         return None
-    family, delta, own = priced.family, priced.price.delta, None
+    family, delta, own, by_name = priced.family, priced.price.delta, None, None
     try:
         nominal = least_spend(cores, family, delta, path=path, dataset=dataset, known=known)
         if wish.own_epsilon is not None:
-            own = _least_own(cores, family, delta, path=path, dataset=dataset, known=known)
+            own = _least_own(cores, wish, delta, path=path, dataset=dataset, known=known)
+            by_name = _sold_by_name(cores, wish, path=path, dataset=dataset, known=known)
     except ValueError as error:
         return unreachable([str(error)])
-    return spend_below_floor(nominal, own, most=min(dataset.limits.epsilon_max, path[0].limit.epsilon))
+    most = min(dataset.limits.epsilon_max, path[0].limit.epsilon)
+    return spend_below_floor(nominal, own, most=most, by_name=by_name)
+
+
+def _sold_by_name(
+    cores: Sequence[CoreStatistics], wish: Wish, *, path: Sequence[Account], dataset: Dataset, known: Calibrations
+) -> NoiseFamily | None:
+    """A family that answers this epsilon of the answer itself if it is named, None where the wish names one."""
+    if wish.noise is not None:
+        return None
+    found = candidates(cores, wish, path=path, dataset=dataset, known=known)
+    return next((one.family for one in found if one.sold and one.admitted), None)

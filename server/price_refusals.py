@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from accountant.account import Account
 from mechanisms.calibrate import UNKNOWN_WIDTH, UNPROMISED_WIDTH
-from mechanisms.families import FAMILIES, ONE_GROUP
+from mechanisms.families import FAMILIES, ONE_GROUP, NoiseFamily
 from privacy.numbers import decimal_text
 from privacy.policy import Dataset
 from privacy.refusal import Finding, Refused
@@ -35,11 +35,17 @@ def delta_above_policy(most: Fraction) -> Refused:
     )
 
 
-def spend_below_floor(nominal: Fraction, own: Fraction | None, *, most: Fraction) -> Refused:
+def spend_below_floor(
+    nominal: Fraction, own: Fraction | None, *, most: Fraction, by_name: NoiseFamily | None = None
+) -> Refused:
     """Of a spend below the floor, where `nominal` is the least; `own` is that of the answer itself if that was asked.
 
-    `most` is the greatest nominal epsilon of one query.
+    `most` is the greatest nominal epsilon of one query. `by_name` is noise that makes what was asked, if it is named.
     """
+    other: tuple[str, ...] = ()
+    if by_name is not None:
+        text = f"costs more than the least price, and promises this own_epsilon by {by_name.value} noise"
+        other = (f'"noise": "{by_name.value}", or --noise {by_name.value}, which {text}',)
     if nominal > most:
         instead = _LARGER
     elif own is not None:
@@ -50,7 +56,7 @@ def spend_below_floor(nominal: Fraction, own: Fraction | None, *, most: Fraction
         what="the asked spend is refused",
         why="It is below the least price of an answer that reads rows: on this account epsilon "
         f"{decimal_text(nominal)} for this question.",
-        instead=(instead, "ask for an accuracy in place of a spend: the price follows from it"),
+        instead=(instead, *other, "ask for an accuracy in place of a spend: the price follows from it"),
     )
 
 

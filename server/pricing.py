@@ -13,10 +13,11 @@ An account is never charged more than the epsilon that was asked for, nor more t
 the whole amount of a spend would cost more, less is bought (server/spends.py), and a wish that cannot be had for that
 much is refused (docs/decisions/0018).
 
-For a spend an approximate account gets Gaussian noise as long as every account of the path admits at least half of its
-amount: a Laplace release would also take a large part of the Gaussian branch. For a half width it is the family that
-costs less now, so a wider wish never costs more: it needs no more of either family, and the cost never falls with the
-amount. A named family is the only one. Balances are functions of earlier questions, and not private.
+For a spend of the account's epsilon an approximate account gets Gaussian noise as long as every account of the path
+admits at least half of its amount: a Laplace release would also take a large part of the Gaussian branch. For an
+epsilon of the answer itself, and for a half width, it is the family that costs less now. So a smaller epsilon, or a
+wider width, never costs more: it needs no more of either family, and the cost never falls with the amount (decision
+0041). A named family is the only one. Balances are functions of earlier questions, and not private.
 
 A fresh run takes at least the dataset's floor (server/floor.py): a spend below it is refused with the least that would
 do, and where the server chooses the price (a half width, or nothing wished) it is raised.
@@ -195,7 +196,7 @@ def _candidates(
             reasons.append(str(error))
             continue
         found.append(one)
-        if not all_families and wish.half_width is None and _preferred(one) and one.epsilon <= most:
+        if not all_families and _asked(wish, dataset) is not None and _preferred(one) and one.epsilon <= most:
             # Whatever the other one costs, `choose` takes this one; tables and losses of the other are slow to make.
             return (one,)
     if not found:
@@ -220,6 +221,10 @@ def choose(found: Sequence[Priced], wish: Wish) -> Priced:
 
     if wish.half_width is not None:
         return min(found, key=lambda one: (not answers(one), one.cost, _preference(one.family)))
+    if wish.own_epsilon is not None:
+        # Below the floor it stays this one, which is then refused: the other would cost more than a greater epsilon.
+        paid = [one for one in found if one.admitted and not one.above_policy] or found
+        return min(paid, key=lambda one: (one.cost, _preference(one.family)))
     # First those that give what was asked for at its price, then the preferred family, then the cheaper.
     return min(found, key=lambda one: (not answers(one), _falls_short(one), _preference(one.family), one.cost))
 

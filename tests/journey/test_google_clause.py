@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mechanisms.families import NoiseFamily
 from privacy.bounds import AskedContribution
 from privacy.refusal import Refused
 from server.services import Services
@@ -105,11 +106,14 @@ def test_a_refusal_marks_the_place_in_the_text(services: Services, analyst: Call
 def test_intervals_follow_the_clause(
     services: Services, analyst: Callable[..., str], narrow: str, wide: str, times: int
 ) -> None:
-    """Shows half widths in proportion to one over epsilon, and to what a unit may add by the bounds of the text."""
+    """Shows half widths in proportion to one over epsilon, and to what a unit may add by the bounds of the text.
+
+    Of Laplace noise, which an account of a thousand sells by name alone for so little.
+    """
     who = analyst()
     widths = []
     for text in (narrow, wide):
-        estimate: Any = services.journey.estimate(question(HEAD + text, who, epsilon=None))
+        estimate: Any = services.journey.estimate(question(HEAD + text, who, epsilon=None, noise=NoiseFamily.LAPLACE))
         (column,) = estimate["columns"]
         widths.append(column["half_width"])
     assert widths[1] / widths[0] == pytest.approx(times, rel=0.01)

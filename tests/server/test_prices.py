@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import itertools
 import math
@@ -273,6 +274,55 @@ def test_a_spend_of_an_own_epsilon_promises_that_much() -> None:
             priced = ask(wish, (leaf,), kind)
             own = own_figure(priced.calibration.events(), **pricing.own_deltas(leaf, DATASET))
             assert Fraction(2999, 10_000) < own.epsilon <= Fraction(3, 10)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    path=accounts(),
+    kind=st.sampled_from(["count", "sum", "hidden"]),
+    owns=st.lists(st.integers(0, 300).map(lambda n: Fraction(round(1.05**n), 10**5)), min_size=2, max_size=4),
+)
+def test_a_smaller_own_epsilon_never_costs_more(path: tuple[Account, ...], kind: str, owns: list[Fraction]) -> None:
+    """Whatever the accounts have spent: of two promises that are sold, the smaller one costs no more."""
+    prices = []
+    for own in sorted(owns):
+        with contextlib.suppress(Refused):
+            prices.append(ask(Wish(own_epsilon=own), path, kind))
+    sold = [one for one in prices if one.admitted and one.sold]
+    assert all(less.cost <= more.cost for less, more in itertools.pairwise(sold))
+
+
+def test_an_own_epsilon_takes_the_same_noise_from_the_floor_on() -> None:
+    """Below the floor of Gaussian noise there is a refusal, where Laplace noise would cost ten times the floor.
+
+    Near the limit Laplace noise costs less, and answers.
+    """
+    path, cores = (account(10, "1e-6"),), [core_of("count")]
+
+    def found(own: str, noise: NoiseFamily | None = None) -> Priced:
+        return ask(Wish(own_epsilon=Fraction(own), noise=noise), path)
+
+    below = found("0.01")
+    assert (below.family, below.below_floor) == (NoiseFamily.GAUSSIAN, True)
+    named = found("0.01", NoiseFamily.LAPLACE)
+    assert named.sold
+    refused = refusal_of(
+        below, cores, Wish(own_epsilon=Fraction(1, 100)), path=path, dataset=DATASET, known=Calibrations()
+    )
+    assert refused is not None
+    first, second, _ = refused.findings[0].instead
+    assert second.startswith('"noise": "laplace"')
+    least = Fraction(first.split('"')[5])
+    sold = ask(Wish(own_epsilon=least), path)
+    assert (sold.family, sold.sold) == (NoiseFamily.GAUSSIAN, True)
+    assert 3 * sold.cost < named.cost
+    path = (account(1, "1e-6"),)
+    assert [found(own).family.value for own in ("0.5", "0.75", "0.99", "1")] == ["gaussian"] * 2 + ["laplace"] * 2
+    # Twin: preferred noise first, as for a spend. The promise of 0.94 costs less than that of 0.93 then.
+    last = found("0.93", NoiseFamily.GAUSSIAN)
+    assert last.admitted
+    assert not found("0.94", NoiseFamily.GAUSSIAN).admitted
+    assert found("0.94").cost < last.cost
 
 
 def test_on_a_pure_account_both_ways_to_spend_are_the_same() -> None:
