@@ -5,8 +5,10 @@
 For each question and power: the plain text under DuckDB's defaults; `both`, what a question that chooses its norm
 runs: the tables that its statements share, the histogram and the sums at a norm that about half of the units are
 beyond; the sums and the histogram by themselves, as where a stored histogram serves; `kept`, the same two statements
-where the snapshot keeps the norms of units beside their rows; and the statement of declared counts. Then the floor of
-the shapes without kept norms: the bare aggregate by unit (where the question has groups, also by unit and key), as
+where the snapshot keeps the norms of units, beside their rows and in tables of their own, and `kept sums` the second of
+them alone; and the statement of declared counts. A COUNT without groups is metadata to DuckDB, which reads no row for
+it, so `kept of a sum` puts `kept` beside the plain sum of a column. Then the floor of the shapes without kept norms:
+the bare aggregate by unit (where the question has groups, also by unit and key), as
 private connections run it, under DuckDB's defaults, and with these and arrays by unit; and what clipping the values
 takes by itself. Prints one JSON object:
 milliseconds of processor time of the plain text, and ratios to it (the least of the runs each). Processor time, of two
@@ -32,7 +34,7 @@ from privacy.bounds import AutomaticContribution, ContributionBound, ValueBounds
 from privacy.norms import NormPower
 from privacy.policy import Column, ColumnType, Dataset, PublicKeys, Table
 from privacy.statement import Parameter, Statement
-from privacy.stored_norms import FIRST, ROWS, squares_name, total_name
+from privacy.stored_norms import FIRST, ROWS, UNITS, sizes_table, squares_name, total_name, units_table
 from privacy.unit import PrivacyUnit
 from sql_rewrite.bound import bound
 from sql_rewrite.kept_totals import kept_totals
@@ -101,7 +103,7 @@ def dataset(contribution: ContributionBound | AutomaticContribution, *, kept: bo
     )
     if not kept:
         return made
-    return replace(made, tables=(people, replace(visits, stored_totals=kept_totals(made)["visits"])))
+    return replace(made, tables=(people, replace(visits, stored_totals=kept_totals(made)["visits"], stored_units=True)))
 
 
 def fill(path: Path, rows: int, units: int) -> None:
@@ -136,6 +138,15 @@ def fill(path: Path, rows: int, units: int) -> None:
             + ' ORDER BY p."unit$id"'
         )
         connection.execute("DROP TABLE plain")
+        norms = [ROWS, *map(squares_name, KEPT), total_name("amount"), *(total_name("amount", name) for name in KEPT)]
+        listed = ", ".join(f'"{name}"' for name in norms)
+        connection.execute(
+            f'CREATE TABLE "{units_table("visits")}" AS SELECT {listed} FROM visits WHERE "{FIRST}" ORDER BY "unit$id"'
+        )
+        connection.execute(
+            f'CREATE TABLE "{sizes_table("visits")}" AS SELECT "{ROWS}", count(*) AS "{UNITS}" '
+            f'FROM "{units_table("visits")}" GROUP BY 1 ORDER BY 1'
+        )
 
 
 def milliseconds(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Parameter], runs: int) -> float:
@@ -179,6 +190,10 @@ def ratios(name: str, path: Path, runs: int) -> dict[str, float]:
         encoded = None
         if "SUM" in name and len(selected) == 1:
             encoded = milliseconds(plain, ENCODED, (), runs)
+    summed = least
+    if len(selected) == 1:
+        with duckdb.connect(str(path), read_only=True, config={"threads": 2}) as plain:
+            summed = milliseconds(plain, QUESTIONS["SUM, no groups"], (), runs)
     found = {"plain_ms": round(least, 1), "floor by unit, defaults, arrays": round(arrays / least, 1)}
     if encoded is not None:
         found["encoding alone"] = round(encoded / least, 1)
@@ -198,6 +213,8 @@ def ratios(name: str, path: Path, runs: int) -> dict[str, float]:
                 alone = [milliseconds(private, one.sql, one.parameters, runs) for one in (sums, histogram)]
                 found[f"{power.value} kept both"] = round(sum(alone) / least, 1)
                 found[f"{power.value} kept sums"] = round(alone[0] / least, 1)
+                if len(selected) == 1:
+                    found[f"{power.value} kept of a sum"] = round(sum(alone) / summed, 2)
             statements[f"{power.value} sums"] = lower(at)
             statements[f"{power.value} histogram"] = lower_norms(core)
         (counted,) = bound(lift(sql, dataset(COUNTED), {}))

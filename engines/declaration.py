@@ -121,7 +121,7 @@ def described_table(
     last = table
     # Only where norms are kept: the versions of other data stay what they were.
     norms = norms_stored(table)
-    more: dict[str, Json] = {} if norms is None else {"norms": list(norms)}
+    more: dict[str, Json] = {} if norms is None else {"norms": list(norms), "units": True}
     if totals:
         more["totals"] = [write_record(total) for total in totals]
     for reference in table.unit_path:

@@ -98,6 +98,8 @@ class TwinTable:
     norms: tuple[str, ...] | None = None
     """The columns by which the squares of units' rows are kept, None where no norms are."""
     totals: tuple[KeptTotal, ...] = ()
+    units: bool = False
+    """Whether the tables of its units stand beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,7 @@ class BuildTable(SourceFile):
     columns: tuple[DescribedColumn, ...]
     norms: tuple[str, ...] | None = None
     totals: tuple[KeptTotal, ...] = ()
+    units: bool = False
 
 
 @dataclass(frozen=True, slots=True)

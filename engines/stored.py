@@ -30,6 +30,7 @@ __all__ = [
     "snapshot_file",
     "stored_norms",
     "stored_totals",
+    "stored_units",
     "sweep",
 ]
 
@@ -130,6 +131,16 @@ def stored_totals(path: Path) -> dict[str, tuple[KeptTotal, ...]]:
         return {}
 
 
+def stored_units(path: Path) -> frozenset[str]:
+    """The tables of a snapshot beside which it keeps those of their units. None where the manifest says nothing."""
+    try:
+        units = _manifest(path)["units_of"]
+        assert isinstance(units, list)
+        return frozenset(units)
+    except (OSError, ValueError, LookupError, TypeError):
+        return frozenset()
+
+
 def _manifest(path: Path) -> dict[str, object]:
     manifest = json.loads(_manifest_path(path).read_text())
     if not isinstance(manifest, dict):
@@ -152,7 +163,8 @@ def publish(
 ) -> None:
     """Make the finished file visible under its version: durable first, then renamed; the manifest comes last.
 
-    `norms` lists for each table that keeps norms of its units the columns of their squares, `totals` its totals.
+    `norms` lists for each table that keeps norms of its units the columns of their squares, `totals` its totals;
+    beside each of them are the tables of its units.
     """
     os.chmod(built, 0o400)
     _sync(built)
@@ -171,6 +183,7 @@ def publish(
             if not table.protected
         },
         "norms": norms,
+        "units_of": sorted(norms),
         "totals": {name: [write_record(total) for total in listed] for name, listed in totals.items()},
     }
     os.replace(built, path)

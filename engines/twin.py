@@ -54,6 +54,7 @@ def twin_of(dataset: Dataset) -> Twin:
             "columns": [described_column(c) for c in table.columns],
             "norms": None if table.stored_norms is None else list(table.stored_norms),
             "totals": [write_record(total) for total in table.stored_totals],
+            "units": table.stored_units,
         }
         for table in dataset.tables
     )

@@ -178,7 +178,7 @@ class Table:
 
     `stored_norms` are the columns by which the snapshot keeps the squares of each unit's rows (see stored_norms.py);
     None where it keeps no norms: an older snapshot, or a table of which a unit has one row. No number depends on it,
-    nor on `stored_totals`, the totals that it keeps beside them.
+    nor on `stored_totals`, the totals that it keeps beside them, and on `stored_units`: whether it keeps units' tables.
 
     `drawn` identifies a synthetic table, which is public and in no snapshot: outer queries read it, and nothing else.
     """
@@ -197,6 +197,7 @@ class Table:
     stored_norms: tuple[str, ...] | None = None
     drawn: str | None = None
     stored_totals: tuple[KeptTotal, ...] = ()
+    stored_units: bool = False
 
     def __post_init__(self) -> None:
         assert self.drawn is None or not self.protected

@@ -10,16 +10,36 @@ Every row of a protected table with several rows of a unit has, of the unit that
     unit$total$COLUMN$BY the sum of the squares of these sums for each value of the column BY: the square of the L2 norm
     unit$first           true in exactly one row of each unit: one row for each unit without grouping
 
-They are made when the data is attached, of the rows that are stored, and are functions of the unit's own rows alone.
+Beside the table stand two more, for what needs no row of a unit but only its norms:
+
+    TABLE$units  one row for each unit that has a row, with its norms as they are beside its rows
+    TABLE$sizes  one row for each number of rows that some unit has, `unit$rows`, with how many units have as many,
+                 `unit$units`
+
+All are made when the data is attached, of the rows that are stored, and are functions of the unit's own rows alone.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["FIRST", "ROWS", "SQUARES_MAX", "TOTALS_MAX", "KeptTotal", "squares_name", "total_name"]
+__all__ = [
+    "FIRST",
+    "ROWS",
+    "SQUARES_MAX",
+    "TOTALS_MAX",
+    "UNITS",
+    "KeptTotal",
+    "sizes_table",
+    "squares_name",
+    "total_name",
+    "units_table",
+]
 
 ROWS, FIRST = "unit$rows", "unit$first"
+
+UNITS = "unit$units"
+"""How many units have a number of rows."""
 
 SQUARES_MAX = 8
 """Most columns of a table for which squares are kept, the first in the order of the declaration."""
@@ -46,6 +66,16 @@ class KeptTotal:
     def placed(self) -> str:
         """The name of `nearest` in `held`."""
         return f"q${self.column}"
+
+
+def units_table(table: str) -> str:
+    """The table of the units of a table: no declared table can have such a name."""
+    return f"{table}$units"
+
+
+def sizes_table(table: str) -> str:
+    """The table of the numbers of rows that units of a table have."""
+    return f"{table}$sizes"
 
 
 def squares_name(column: str) -> str:

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from engines.snapshot import build_snapshot, public_values
 from engines.snapshot_findings import SnapshotFinding, SnapshotRefused
-from engines.stored import open_snapshot, snapshot_file, stored_norms, stored_totals
+from engines.stored import open_snapshot, snapshot_file, stored_norms, stored_totals, stored_units
 from privacy.policy import ColumnType, Dataset, KeyValue, PublicKeys
 from privacy.refusal import Finding
 from server.datasets import (
@@ -398,9 +398,14 @@ def _with_public_keys(dataset: Dataset, snapshot: Path) -> Dataset:
 
 def _with_stored_norms(dataset: Dataset, snapshot: Path) -> Dataset:
     """The dataset with the norms of units that its snapshot keeps: those of earlier versions keep none."""
-    norms, totals = stored_norms(snapshot), stored_totals(snapshot)
+    norms, totals, units = stored_norms(snapshot), stored_totals(snapshot), stored_units(snapshot)
     tables = tuple(
-        replace(table, stored_norms=norms.get(table.name), stored_totals=totals.get(table.name, ()))
+        replace(
+            table,
+            stored_norms=norms.get(table.name),
+            stored_totals=totals.get(table.name, ()),
+            stored_units=table.name in units,
+        )
         for table in dataset.tables
     )
     return replace(dataset, tables=tables)

@@ -7,7 +7,8 @@ its statement are the same, so the engine does the same for each row of the othe
 every side of AND and OR and every FILTER at most once, and holds strings of at most `length_max` characters. The rows
 are adjacent (snapshots are ordered by unit), so they touch few vectors; a vector in which a single row needs an
 operator costs `vector`. Grouped by unit and key they are apart, in the worst case one group in each vector. Tables
-that two statements share are made of one pass: what the second does with them is counted by cell and by unit. What
+that two statements share are made of one pass: what the second does with them is counted by cell and by unit. Of a
+table of units a unit has one row, or a part of one: less than what is counted for its rows. What
 makes the claim a measurement and not a proof: the table (`benchmarks/cost.py` reproduces it; SAFETY is the factor above
 it), caches, and the engine's own freedom to do things in another order.
 
@@ -24,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple, assert_never
 
-from privacy.policy import LENGTH_MAX_DEFAULT, ColumnType
+from privacy.policy import LENGTH_MAX_DEFAULT, ColumnType, Table
 from privacy.wording import shortened
 from sql_rewrite.bounded import BoundedCore
 from sql_rewrite.conditions_first import conditions_first
@@ -39,6 +40,7 @@ from sql_rewrite.list_advice import shorter_lists
 from sql_rewrite.lower_normed import Shape, shape_of, shares_tables
 from sql_rewrite.refuse import refuse
 from sql_rewrite.statistics.registry import sums_of
+from sql_rewrite.stored_norms import sums_are_norms
 from sql_rewrite.unit_facts import paired_rows, pieces, rows_tried, times_tried
 
 __all__ = [
@@ -142,7 +144,7 @@ def _histogram_work(bounded: BoundedCore, costs: EngineCosts) -> _Statement:
     """A histogram of kept norms: each of them is looked at, and one of each unit has its bins computed."""
     norms, table = len(bounded.norms), bounded.core.sources[0].table
     row, vector = costs.factor * (1 + norms), costs.core_vector + costs.factor * norms
-    rows = row * (table.rows_expected or ROWS_ASSUMED) * USUAL_SHARE
+    rows = row * _expected(table) * USUAL_SHARE * (1 / _ROWS_TOGETHER if table.stored_units else 1)
     return _Statement(row * table.rows_stored + costs.scattered + vector, rows, costs.plan_core + 4 * norms)
 
 
@@ -174,9 +176,16 @@ def _statement_work(given: BoundedCore, costs: EngineCosts, passes: int) -> _Sta
     unit += reads * (paired_rows(bounded.core.sources) * (costs.scan + costs.join + costs.unit) + below.unit)
     unit += asked(bounded.core.sources) * costs.join * max(1, reads)
     of_cell = _cell_nanoseconds(bounded, costs) if passes and shape is Shape.CELLS else 0.0
-    expected = (root.rows_expected or ROWS_ASSUMED) * times_tried(bounded.core.sources)
+    expected = _expected(root) * times_tried(bounded.core.sources)
+    if normed and root.stored_units and sums_are_norms(bounded):
+        expected = -(-expected // _ROWS_TOGETHER)
     rows = (reads * below.row + expected * (usual.row + of_cell + choice * _cells_share(bounded))) * USUAL_SHARE
     return _Statement(unit, rows, worst.operators + reads * below.operators)
+
+
+def _expected(table: Table) -> int:
+    """About how many rows a table has."""
+    return table.rows_expected or ROWS_ASSUMED
 
 
 def _vectors(bounded: BoundedCore, costs: EngineCosts) -> int:
@@ -206,12 +215,12 @@ def _below(bounded: BoundedCore, costs: EngineCosts) -> Below:
 
     return work_below(
         bounded.core.sources, costs, partial(lowered, worst), partial(lowered, usual),
-        lambda source: source.table.rows_expected or ROWS_ASSUMED,
+        lambda source: _expected(source.table),
     )  # fmt: skip
 
 
 _ROWS_TOGETHER = 8
-"""Rows of a unit, where it is predicted how many of its rows are in one cell: a usual number of visits."""
+"""Rows of a unit, where it is predicted how many units there are, or rows in one cell: a usual number of visits."""
 
 
 def _cells_share(bounded: BoundedCore) -> float:

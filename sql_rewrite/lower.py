@@ -30,8 +30,8 @@ from typing import assert_never
 
 from privacy.policy import ColumnType
 from privacy.statement import Shared, SharedTable, Statement, StatementKey, StatementPlaces, StatementSum
-from privacy.statistic import Statistic, StatisticKind
-from privacy.stored_norms import FIRST
+from privacy.statistic import Statistic
+from privacy.stored_norms import FIRST, UNITS, sizes_table, units_table
 from sql_rewrite.bounded import BoundedCore, BoundedStatistic
 from sql_rewrite.conditions_first import conditions_first
 from sql_rewrite.contribution import Contribution, NormedContribution
@@ -44,7 +44,7 @@ from sql_rewrite.layer_values import Count, Half, KeyText, ListedPlaces, PlaceCo
 from sql_rewrite.lower_distinct import merged, told_apart, values_summed
 from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_expression import lower as lower_expression
-from sql_rewrite.lower_normed import NormSums, Shape
+from sql_rewrite.lower_normed import ALIKE, NormSums, Shape
 from sql_rewrite.lower_ranks import blocks_answered, places_counted, places_summed
 from sql_rewrite.lower_steps import in_two_layers, steps_of
 from sql_rewrite.lower_unit_groups import DRAW, UNIT, lowered_sources, read_columns
@@ -61,6 +61,7 @@ from sql_rewrite.relations import (
     Relation,
     Salted,
     TableRows,
+    TableSource,
     UnitFactors,
 )
 from sql_rewrite.scalars import (
@@ -75,7 +76,7 @@ from sql_rewrite.scalars import (
     Whole,
 )
 from sql_rewrite.statistics.registry import sums_of
-from sql_rewrite.stored_norms import known_norms
+from sql_rewrite.stored_norms import UnitTable, known_norms, sums_are_norms, unit_table
 from sql_rewrite.unit_worth import ONE, under
 
 __all__ = ["UNITS_MAX", "lower", "lower_histogram"]
@@ -267,11 +268,21 @@ class _Lowering:
     # Rows
 
     def _units_stored(self) -> Relation:
-        """One row of each unit with its norms, where the snapshot keeps them."""
-        norms, root = known_norms(self.bounded), self.core.sources[0].relation
+        """One row of each unit with its norms, where the snapshot keeps them, or one of all with the same norms."""
+        norms, source = known_norms(self.bounded), self.core.sources[0]
+        root, table = source.relation, source.table.name
         assert norms is not None
         columns = tuple([Output(Column(root, column), f"{name}m") for name, column in norms.items()])
-        return TableRows(columns, self._sources(draw=False), Column(root, FIRST))
+        match unit_table(source.table, norms.values()):
+            case UnitTable.FIRST:
+                return TableRows(columns, self._sources(draw=False), Column(root, FIRST))
+            case UnitTable.UNITS:
+                return TableRows(columns, (TableSource(units_table(table), root, None),), None)
+            case UnitTable.SIZES:
+                columns = (*columns, Output(Column(root, UNITS), ALIKE))
+                return TableRows(columns, (TableSource(sizes_table(table), root, None),), None)
+            case other:
+                assert_never(other)
 
     def _base(self, *, with_unit: bool, norms: Mapping[str, str] = NO_NORMS) -> Relation:
         """Rows with their keys, encoded values and filters, and with the norms of their unit in these columns.
@@ -378,17 +389,11 @@ class _Lowering:
 
     # Units
 
-    def _is_norm(self, bounded: BoundedStatistic) -> bool:
-        """Whether it is the number of all rows of a unit, or their sum: its norm, where that adds up over rows."""
-        if bounded.statistic.kind is StatisticKind.SUM:
-            return True
-        return self._vector(bounded) == [ONE] and bounded.filter is None and bounded.present is None
-
     def _norms_summed(self, shared: Relation | None) -> Relation:
         """Units scaled to norms, and summed per group."""
         vectors = {bounded.statistic.name: self._vector(bounded) for bounded in self.bounded.statistics}
         stored = known_norms(self.bounded)
-        if stored is not None and not self.keys and all(map(self._is_norm, self.bounded.statistics)):
+        if sums_are_norms(self.bounded):
             return NormSums(self.bounded, self.keys, self.hidden).of_units(self._units_stored())
         if stored is not None:
             rows = self._base(with_unit=False, norms=stored)

@@ -3,7 +3,8 @@
 A unit's factor is floor(2^b min(1, C / N)), N its norm and b the binary places of the statistics; all that it adds is
 multiplied by it, and nothing is rounded after that. Four shapes:
 
-    stored  the snapshot keeps the unit's norm beside each of its rows (stored_norms.py): rows, factor -> group by key
+    stored  the snapshot keeps the unit's norm beside each of its rows (stored_norms.py): rows, factor -> group by key;
+            where only norms are needed it has one row of each unit, or of all units alike: units, factor -> sum
     alone   a unit is in one cell: rows -> group by unit and key, factor from what is there -> group by key
     rows    norms that add up over rows (L1, nothing negative): rows -> group by unit, factor -> joined back to the rows
             -> group by key
@@ -51,10 +52,10 @@ from sql_rewrite.relations import (
 from sql_rewrite.scalars import Arithmetic, Case, Cast, Coalesce, Comparison, Function, Held, Named, Scalar
 from sql_rewrite.scalars import Whole as W
 from sql_rewrite.statistics.registry import sums_of
-from sql_rewrite.stored_norms import known_norms
+from sql_rewrite.stored_norms import UnitTable, known_norms, unit_table
 from sql_rewrite.unit_worth import INTEGER, ONE, WIDE, count_under, under, when
 
-__all__ = ["NormSums", "Shape", "shape_of", "shares_tables"]
+__all__ = ["ALIKE", "NormSums", "Shape", "shape_of", "shares_tables"]
 
 _NARROW = 2**62
 _ZERO = W(0)
@@ -66,6 +67,9 @@ What is larger goes to disk, as it does in the engine's other operators; but the
 
 _CELLS, _NORMS = "unit$cells", "unit$norms"
 """Tables that statements share: one row for each unit and cell, and one for each unit."""
+
+ALIKE = "un"
+"""How many units have the same norms."""
 
 _GROUPS = "ug"
 """The number of groups of a unit."""
@@ -127,6 +131,10 @@ class NormSums(NormWorth):
             for norm in bounded.norms
         }
         """For each norm a statistic that sees its rows, and its values."""
+        known = known_norms(bounded)
+        alike = known is not None and unit_table(bounded.core.sources[0].table, known.values()) is UnitTable.SIZES
+        self.alike = ALIKE if alike else None
+        """Where one row is of several units, the column that has how many."""
 
     # What does not depend on the norms
 
@@ -193,13 +201,15 @@ class NormSums(NormWorth):
                 assert_never(self.shape)
 
     def of_units(self, units: Relation) -> Relation:
-        """The number of rows without groups, from one row of each unit with its norms: n0m rows, each by the factor."""
+        """The sums without groups, from units with their norms: n0m rows, or their sum, each by the factor."""
         assert self.shape is Shape.STORED
         factors = tuple([Output(self._factor(norm, Named(f"{_name(norm)}m")), _f(norm)) for norm in self.norms])
-        counts = [
-            Output(self.times(item, Named(f"{item.statistic.norm}m")), f"{item.statistic.name}_0")
-            for item in self.statistics
-        ]
+        counts = []
+        for item in self.statistics:
+            added = self.scaled(item, Named(f"{item.statistic.norm}m"))
+            if self.alike is not None:
+                added = Arithmetic("*", Cast(added, WIDE), Cast(Named(self.alike), WIDE), WIDE)
+            counts.append(Output(Sum(added), f"{item.statistic.name}_0"))
         return Grouped(Extended(units, "q", factors), "p", self.keys, self.keys, tuple(counts))
 
     @property
@@ -337,7 +347,7 @@ class NormSums(NormWorth):
             [Output(NormBin(Named(f"{_name(n)}m"), squared=self._squared), f"{_name(n)}b") for n in self.norms]
         )
         columns = tuple([(f"{_name(norm)}b", f"{_name(norm)}_0") for norm in self.norms])
-        return Binned(Extended(units, "q", bins), bin_name, columns)
+        return Binned(Extended(units, "q", bins), bin_name, columns, self.alike)
 
     def weights(self, rows: Relation, name: str) -> Relation:
         """One row for each unit with what each of its rows weighs: its factor by the only norm that there is."""

@@ -39,14 +39,15 @@ class NormWorth:
         return next(norm.norm.of for norm in self.norms if norm.norm.name == item.statistic.norm)
 
     def times(self, item: BoundedStatistic, value: Scalar) -> Scalar:
-        """The sum over units of a value times the unit's factor; what one unit adds fits the type."""
+        """The sum over units of a value times the unit's factor."""
+        return Sum(self.scaled(item, value))
+
+    def scaled(self, item: BoundedStatistic, value: Scalar) -> Scalar:
+        """A value times the unit's factor; what one unit adds fits the type."""
         factor = Named(f"{item.statistic.norm}f")
-        narrow = self._narrow(item)
-        return Sum(
-            Arithmetic("*", value, factor, INTEGER)
-            if narrow
-            else Arithmetic("*", Cast(value, WIDE), Cast(factor, WIDE), WIDE)
-        )
+        if self._narrow(item):
+            return Arithmetic("*", value, factor, INTEGER)
+        return Arithmetic("*", Cast(value, WIDE), Cast(factor, WIDE), WIDE)
 
     @staticmethod
     def _narrow(item: BoundedStatistic) -> bool:

@@ -79,7 +79,7 @@ _OUTSIDE: dict[type, frozenset[str]] = {
     Keys: frozenset({"domain"}),
     Norm: frozenset({"text"}),
     Statistic: frozenset({"argument"}),
-    Table: frozenset({"columns", "description", "stored_norms", "stored_totals", "drawn"}),
+    Table: frozenset({"columns", "description", "stored_norms", "stored_totals", "stored_units", "drawn"}),
 }
 """Fields that only people read, those by which the same numbers are found sooner, and the cells, which are hashed
 apart: there may be a hundred thousand.

@@ -305,8 +305,10 @@ class Binned(Relation):
     """One row for each bin that occurs, with the number of units in it, for each of several columns of bins.
 
     `columns` are pairs: a column of bins, NULL for units that are in none, and the name of the numbers of units.
+    `alike` is the column that has of how many units a row is, None where each row is of one.
     """
 
     units: Relation
     bin: str
     columns: tuple[tuple[str, str], ...]
+    alike: str | None = None

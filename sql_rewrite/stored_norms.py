@@ -17,22 +17,44 @@ where cell times factor does. Attaching makes all three of the rows that it stor
 table changes after that. Every sum is therefore the same integer as without the columns: factor times value, added up
 per cell (lower_normed.py), and every histogram. Sensitivities, prices and identities do not know of it. An older
 snapshot keeps no norms, and gets the other shapes.
+
+Claim. Where the snapshot has the tables of a table's units, a histogram, and the sums of a core for which
+`sums_are_norms` says so, read from them are the same integers.
+
+Proof. TABLE$units is written from what the rows were joined with, one row for each unit that has one: it has the rows
+with `unit$first`, less what a histogram does not read. What such a core adds for a unit is its norm times its factor:
+one cell, whose number of rows or sum is the norm, and no row of the unit decides anything else. In TABLE$sizes the
+units with equally many rows are one row with their number. The bin and the factor are functions of the number of rows
+alone, so each of them counts in the same bin and adds the same integer, and as many times that integer as there are
+units is their sum. At most 2^40 units of at most 2^62 each are below 2^127 (lower.py), where that product is made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import enum
+from collections.abc import Iterable, Mapping
 from typing import assert_never
 
 from privacy.norms import NormOf, NormPower
 from privacy.policy import Table
+from privacy.statistic import StatisticKind
 from privacy.stored_norms import ROWS, squares_name, total_name
-from sql_rewrite.bounded import BoundedCore, BoundedNorm
+from sql_rewrite.bounded import BoundedCore, BoundedNorm, BoundedStatistic
 from sql_rewrite.contribution import NormedContribution
 from sql_rewrite.expressions import ColumnRef
 from sql_rewrite.kept_totals import total_of
+from sql_rewrite.statistics.registry import sums_of
+from sql_rewrite.unit_worth import ONE
 
-__all__ = ["known_norms"]
+__all__ = ["UnitTable", "known_norms", "sums_are_norms", "unit_table"]
+
+
+class UnitTable(enum.Enum):
+    """Where the norms of units are read without their rows."""
+
+    FIRST = "one row of each unit in the table itself"
+    UNITS = "one row of each unit in a table of its own"
+    SIZES = "one row for each number of rows, with how many units have as many"
 
 
 def known_norms(bounded: BoundedCore) -> Mapping[str, str] | None:
@@ -64,6 +86,25 @@ def known_norms(bounded: BoundedCore) -> Mapping[str, str] | None:
     found = {norm.norm.name: _column(norm, source.table, by) for norm in bounded.norms}
     known = {name: column for name, column in found.items() if column is not None}
     return known if len(known) == len(found) else None
+
+
+def unit_table(table: Table, columns: Iterable[str]) -> UnitTable:
+    """Where the norms of a table's units are, which it keeps in these columns."""
+    if not table.stored_units:
+        return UnitTable.FIRST
+    return UnitTable.SIZES if set(columns) == {ROWS} else UnitTable.UNITS
+
+
+def sums_are_norms(bounded: BoundedCore) -> bool:
+    """Whether each sum of a core is that of its units' norms, each times its factor: without groups, of all rows."""
+    return not bounded.core.keys and all(map(_is_norm, bounded.statistics)) and known_norms(bounded) is not None
+
+
+def _is_norm(item: BoundedStatistic) -> bool:
+    """Whether it is the number of all rows of a unit, or their sum: its norm, where that adds up over rows."""
+    if item.statistic.kind is StatisticKind.SUM:
+        return True
+    return item.filter is None and item.present is None and list(sums_of(item.statistic.kind).row(item)) == [ONE]
 
 
 def _column(norm: BoundedNorm, table: Table, by: str | None) -> str | None:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from engines.described import DescribedColumn
 from engines.handlers.connection import literal
 from privacy.policy import ColumnType
-from privacy.stored_norms import FIRST, ROWS, KeptTotal, squares_name, total_name
+from privacy.stored_norms import FIRST, ROWS, UNITS, KeptTotal, sizes_table, squares_name, total_name, units_table
 
-__all__ = ["PLAIN_TYPES", "enumeration", "norm_types", "stored_type"]
+__all__ = ["PLAIN_TYPES", "enumeration", "norm_types", "stored_type", "unit_tables"]
 
 PLAIN_TYPES = {kind.value: kind.sql for kind in ColumnType}
 """The type of the values of a column: what an analyst sees, however they are stored."""
@@ -30,3 +30,13 @@ def norm_types(columns: Sequence[str], totals: Sequence[KeptTotal]) -> list[tupl
     names = [ROWS, *map(squares_name, columns), *(total_name(total.column) for total in totals)]
     names += [total_name(total.column, by) for total in totals if total.squares for by in columns]
     return [*((name, "BIGINT") for name in names), (FIRST, "BOOLEAN")]
+
+
+def unit_tables(
+    table: str, columns: Sequence[str], totals: Sequence[KeptTotal]
+) -> list[tuple[str, list[tuple[str, str]]]]:
+    """The tables of a table's units (privacy/stored_norms.py), each with its columns and their types."""
+    return [
+        (units_table(table), norm_types(columns, totals)[:-1]),
+        (sizes_table(table), [(ROWS, "BIGINT"), (UNITS, "BIGINT")]),
+    ]

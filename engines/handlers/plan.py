@@ -13,7 +13,7 @@ from engines.described import TwinTable
 from engines.handler import Invalid
 from engines.handlers.connection import identifier, lock_down, private_settings
 from engines.handlers.judge import Broken, judge, open_tables
-from engines.handlers.layout import norm_types, stored_type
+from engines.handlers.layout import norm_types, stored_type, unit_tables
 from engines.handlers.private import run_statement
 from engines.records import read_list, read_records
 from privacy.values import Json
@@ -91,6 +91,11 @@ def open_twin(tables: object, schema: str) -> Twin:
         if table.norms is not None:
             columns += [f"{identifier(name)} {kind}" for name, kind in norm_types(table.norms, table.totals)]
         stored.execute(f"CREATE TABLE main.{identifier(table.name)} ({', '.join(columns)})")
+        if table.units:
+            assert table.norms is not None
+            for name, listed in unit_tables(table.name, table.norms, table.totals):
+                own = [f"{identifier(column)} {kind}" for column, kind in listed]
+                stored.execute(f"CREATE TABLE main.{identifier(name)} ({', '.join(own)})")
     seen = open_tables(stored, described, schema=schema)
     lock_down(stored, local_files=False)
     return Twin(stored, seen)

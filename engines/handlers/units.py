@@ -8,12 +8,12 @@ import duckdb
 
 from engines.described import BuildRequest, BuildTable
 from engines.handlers.connection import identifier, one_number
-from engines.handlers.layout import norm_types, stored_type
+from engines.handlers.layout import norm_types, stored_type, unit_tables
 from engines.handlers.sources import Refused
 from engines.handlers.stage import Staged
 from engines.snapshot_findings import SnapshotFinding
 from engines.stored import TableReport
-from privacy.stored_norms import FIRST, ROWS, KeptTotal, squares_name, total_name
+from privacy.stored_norms import FIRST, ROWS, UNITS, KeptTotal, squares_name, total_name
 
 __all__ = ["make_units", "store_table", "verify_units"]
 
@@ -176,6 +176,8 @@ def store_table(
         order = f"{kept}{order}"
     target = f"main.{identifier(table.name)}"
     connection.execute(f"CREATE TABLE {target} AS SELECT {', '.join(columns)} FROM {source}{order}")
+    if table.units:
+        _store_units(connection, table, position)
     stored = one_number(connection, f"SELECT count(*) FROM {target}")
     return TableReport(
         name=table.name,
@@ -185,6 +187,23 @@ def store_table(
         non_finite=staged.non_finite,
         rows_beyond=beyond,
         texts_cut=staged.texts_cut,
+    )
+
+
+def _store_units(connection: duckdb.DuckDBPyConnection, table: BuildTable, position: int) -> None:
+    """Write the tables of a table's units, of the norms that its rows were joined with: the same numbers.
+
+    Which unit a row is of is not in them.
+    """
+    assert table.norms is not None
+    (units, norms), (sizes, _) = unit_tables(table.name, table.norms, table.totals)
+    columns = ", ".join(identifier(name) for name, _ in norms)
+    connection.execute(
+        f"CREATE TABLE main.{identifier(units)} AS SELECT {columns} FROM staging.main.norms{position} ORDER BY id"
+    )
+    connection.execute(
+        f"CREATE TABLE main.{identifier(sizes)} AS SELECT {identifier(ROWS)}, count(*) AS {identifier(UNITS)} "
+        f"FROM staging.main.norms{position} GROUP BY 1 ORDER BY 1"
     )
 
 

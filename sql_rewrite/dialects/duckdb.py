@@ -439,9 +439,10 @@ class DuckDB(DuckDBSteps):
     def _binned(self, node: Binned) -> str:
         """Each column is counted by itself, from one result: a unit may be in other bins of other columns."""
         parts = []
+        number = "COUNT(*)" if node.alike is None else f'SUM("{node.alike}")'
         for place, (column, _) in enumerate(node.columns):
             counts = ", ".join(
-                [f'{"COUNT(*)" if other == place else "0"} AS "{name}"' for other, (_, name) in enumerate(node.columns)]
+                [f'{number if other == place else "0"} AS "{name}"' for other, (_, name) in enumerate(node.columns)]
             )
             parts.append(
                 f'SELECT "{column}" AS "{node.bin}", {counts} FROM "ub" WHERE "{column}" IS NOT NULL '

@@ -47,7 +47,7 @@ from privacy.policy import ColumnType, Table
 from privacy.refusal import Refused
 from privacy.statement import Statement
 from privacy.statistic import StatisticKind
-from privacy.stored_norms import FIRST, ROWS, KeptTotal, squares_name, total_name
+from privacy.stored_norms import FIRST, ROWS, UNITS, KeptTotal, sizes_table, squares_name, total_name, units_table
 from sql_rewrite import bound as bounding
 from sql_rewrite import lift as lifting
 from sql_rewrite import lower as lowering
@@ -135,6 +135,20 @@ class Store:
         self.connection.execute(f"CREATE TABLE {identifier(table.name)} AS SELECT {', '.join(parts)}", values)
         for total in table.stored_totals:
             self._add_total(table, total)
+        if table.stored_units:
+            self._add_units(table)
+
+    def _add_units(self, table: Table) -> None:
+        """The tables of a table's units, from the first row of each."""
+        units, sizes = identifier(units_table(table.name)), identifier(sizes_table(table.name))
+        self.connection.execute(
+            f'CREATE TABLE {units} AS SELECT * EXCLUDE ("unit$id", "unit$draw", "{FIRST}", '
+            f"{', '.join(identifier(column.name) for column in table.columns)}) "
+            f'FROM {identifier(table.name)} WHERE "{FIRST}"'
+        )
+        self.connection.execute(
+            f'CREATE TABLE {sizes} AS SELECT "{ROWS}", count(*) AS "{UNITS}" FROM {units} GROUP BY 1'
+        )
 
     def _add_total(self, table: Table, total: KeptTotal) -> None:
         """What the rows of each unit add up to, beside them; and the squares by each column that has some."""

@@ -76,12 +76,18 @@ def automatic(scene: Scene) -> Scene:
     return replace(scene, dataset=replace(scene.dataset, tables=tables))
 
 
-def with_norms(scene: Scene) -> Scene:
-    """The scene whose snapshot keeps the norms and totals of units (privacy/stored_norms.py)."""
+def with_norms(scene: Scene, *, units: bool = True) -> Scene:
+    """The scene whose snapshot keeps the norms and totals of units (privacy/stored_norms.py), and tables of these."""
     totals = kept_totals(scene.dataset)
+    kept = [(table, norms_stored(table)) for table in scene.dataset.tables]
     tables = tuple(
-        replace(table, stored_norms=norms_stored(table), stored_totals=totals.get(table.name, ()))
-        for table in scene.dataset.tables
+        replace(
+            table,
+            stored_norms=norms,
+            stored_totals=totals.get(table.name, ()),
+            stored_units=units and norms is not None,
+        )
+        for table, norms in kept
     )
     return replace(scene, dataset=replace(scene.dataset, tables=tables))
 
@@ -106,7 +112,7 @@ def without_negatives(scene: Scene) -> Scene:
 def audit_norms(seed: int, *, queries: int, neighbours: int, seen: Seen) -> None:
     """Many triples over one scene, by both powers. Errors: Violation."""
     scene = automatic(make_scene(seed))
-    scene = with_norms(scene) if seed % 2 else scene
+    scene = with_norms(scene, units=bool(seed % 4 - 1)) if seed % 2 else scene
     sides = neighbours_of(scene, seed, neighbours)
     texts = [make_query(scene, seed * 1_000 + number) for number in range(queries)]
     with ExitStack() as stack:

@@ -400,9 +400,27 @@ def total_in_place_of_squares(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(stored_norms, "total_name", lambda column, by=None: total_name(column))
 
 
+def units_alike_counted_once(patch: pytest.MonkeyPatch) -> None:
+    """One row of several units as one unit."""
+    plain = NormSums.__init__
+
+    def made(self: NormSums, *given: Any) -> None:
+        plain(self, *given)
+        self.alike = None
+
+    patch.setattr(NormSums, "__init__", made)
+
+
+def norms_in_place_of_values(patch: pytest.MonkeyPatch) -> None:
+    """A sum of averages, of which the number of rows is the norm and not what is added."""
+    patch.setattr(stored_norms, "_is_norm", lambda item: True)
+
+
 @pytest.mark.parametrize(
     ("plant", "text"),
     [
+        (units_alike_counted_once, KEPT[2]),
+        (norms_in_place_of_values, KEPT[3]),
         (total_of_another_value, TOTALS[3]),
         (total_in_place_of_squares, TOTALS[5]),
         (kept_whatever_where_says, TOTALS[4]),

@@ -76,6 +76,9 @@ def test_layout_of_protected_and_public_tables(tmp_path: Path) -> None:
         ("bills", "unit$draw", "UBIGINT"),
         ("bills", "unit$rows", "BIGINT"),
         ("bills", "unit$first", "BOOLEAN"),
+        ("bills$sizes", "unit$rows", "BIGINT"),
+        ("bills$sizes", "unit$units", "BIGINT"),
+        ("bills$units", "unit$rows", "BIGINT"),
         ("people", "id", "BIGINT"),
         ("people", "Kind", "ENUM('b', 'a')"),
         ("people", "unit$id", "INTEGER"),
@@ -87,6 +90,9 @@ def test_layout_of_protected_and_public_tables(tmp_path: Path) -> None:
         ("visits", "unit$draw", "UBIGINT"),
         ("visits", "unit$rows", "BIGINT"),
         ("visits", "unit$first", "BOOLEAN"),
+        ("visits$sizes", "unit$rows", "BIGINT"),
+        ("visits$sizes", "unit$units", "BIGINT"),
+        ("visits$units", "unit$rows", "BIGINT"),
     ]
     assert read(snapshot.path, 'SELECT "unit$id" FROM people ORDER BY "unit$draw"') == [(0,), (1,), (2,)]
     assert read(

@@ -11,7 +11,7 @@ import pytest
 
 from engines.declaration import norms_stored
 from engines.snapshot import build_snapshot
-from engines.stored import stored_norms, stored_totals
+from engines.stored import stored_norms, stored_totals, stored_units
 from engines.table_source import TableSource
 from privacy.bounds import ValueBounds
 from privacy.stored_norms import SQUARES_MAX
@@ -58,6 +58,17 @@ def test_one_row_of_each_unit_is_the_first(snapshot: Path) -> None:
     first = 'SELECT person, count(*) FILTER (WHERE "unit$first") FROM visits GROUP BY 1 ORDER BY 1'
     assert read(snapshot, first) == [(0, 1), (1, 1), (2, 1)]
     assert read(snapshot, 'SELECT count(*) FROM visits WHERE "unit$first" IS NULL') == [(0,)]
+
+
+def test_units_have_their_norms_in_a_table_of_their_own(snapshot: Path) -> None:
+    """One row of each unit that has rows, as beside its first row; and how many units have as many rows."""
+    assert stored_units(snapshot) == {"visits"}
+    norms = ", ".join(f'"unit${name}"' for name in ("rows", "squares$kind", "squares$urgent"))
+    beside = read(snapshot, f'SELECT {norms} FROM visits WHERE "unit$first" ORDER BY "unit$id"')
+    assert read(snapshot, f'SELECT {norms} FROM "visits$units"') == beside
+    assert len(beside) == 3
+    sizes = Counter(rows for rows, *_ in beside)
+    assert read(snapshot, 'SELECT "unit$rows", "unit$units" FROM "visits$sizes"') == sorted(sizes.items())
 
 
 def test_totals_are_sums_of_the_rows_of_a_unit(tmp_path: Path) -> None:

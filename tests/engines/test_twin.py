@@ -15,7 +15,7 @@ from engines.incidents import Incidents
 from engines.private import PrivateEngine
 from engines.shell import PlanFailed, ShellEngine
 from engines.snapshot import build_snapshot
-from engines.stored import stored_norms
+from engines.stored import stored_norms, stored_units
 from engines.table_source import TableSource
 from engines.twin import twin_of
 from privacy.policy import ColumnType, Table
@@ -79,7 +79,12 @@ def shell() -> Iterator[tuple[ShellEngine, Incidents]]:
 
 def test_a_twin_has_the_snapshots_tables_and_no_row(snapshot: Path) -> None:
     """Same tables, columns in order, types, ENUM values and constraints, from the declaration alone."""
-    tables = tuple(replace(table, stored_norms=stored_norms(snapshot).get(table.name)) for table in DECLARED.tables)
+    norms, units = stored_norms(snapshot), stored_units(snapshot)
+    assert set(norms) == units
+    tables = tuple(
+        replace(table, stored_norms=norms.get(table.name), stored_units=table.name in units)
+        for table in DECLARED.tables
+    )
     assert tables != DECLARED.tables
     twin = open_twin(twin_of(replace(DECLARED, tables=tables)).tables, "test").stored
     assert read(snapshot, COLUMNS) == twin.execute(COLUMNS).fetchall()

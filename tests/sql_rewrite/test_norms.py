@@ -267,6 +267,25 @@ def test_norms_that_a_snapshot_keeps_change_no_identity_and_save_work() -> None:
             assert '"unit$first"' in lower_norms(other).sql
 
 
+def test_norms_in_tables_of_units_change_no_identity_and_save_work() -> None:
+    """Histograms read units and not rows, and sums do where each is of norms: of all rows, without groups."""
+    tables = tuple(replace(one, stored_norms=()) if not one.one_row else one for one in AUTOMATIC.tables)
+    beside = replace(AUTOMATIC, tables=tables)
+    own = replace(beside, tables=tuple(replace(one, stored_units=one.stored_norms is not None) for one in tables))
+    for sql, of_units in (
+        ("SELECT COUNT(*) AS n FROM visits", True),
+        ("SELECT AVG(cost) AS a FROM visits", False),
+    ):
+        rows, units = chosen(core(sql, dataset=beside), Fraction(7)), chosen(core(sql, dataset=own), Fraction(7))
+        assert core_key(core(sql, dataset=beside), beside) == core_key(core(sql, dataset=own), own)
+        assert ('"visits$sizes"' in lower(units).sql) is of_units
+        assert '"visits$sizes"' in lower_norms(units).sql
+        assert "$sizes" not in lower(rows).sql + lower_norms(rows).sql
+        before, after = work_of([rows], first=[rows]), work_of([units], first=[units])
+        assert after.unit_nanoseconds <= before.unit_nanoseconds
+        assert after.row_nanoseconds < before.row_nanoseconds
+
+
 def test_totals_that_a_snapshot_keeps_are_those_of_the_same_values() -> None:
     """A sum of the stored column in its bounds is known, whatever stands beside it; every other one is not."""
     bounded = AUTOMATIC.bounded_by(AskedContribution(automatic=True))
