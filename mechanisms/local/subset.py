@@ -78,33 +78,35 @@ class SubsetSelection(SupportEncoder):
 
     def encode(self, values: Places, bits: BitSource) -> list[Report]:
         """The values of each set."""
-        return [tuple(np.flatnonzero(row).tolist()) for part in self._drawn(values, bits) for row in part]
+        found: list[Report] = []
+        for part in self._drawn(values, bits):
+            found += map(tuple, np.nonzero(part.T)[1].reshape(-1, self.chosen).tolist())
+        return found
 
     def simulate(self, values: Places, bits: BitSource) -> Places:
         """The tally of fresh reports."""
         result = np.zeros(self.size, dtype=np.int64)
         for part in self._drawn(values, bits):
-            result += part.sum(axis=0)
+            result += np.count_nonzero(part, axis=1)
         return result
 
     def _drawn(self, values: Places, bits: BitSource) -> Iterator[Flags]:
-        """Matrices of flags, a row for each value: its own column by its probability, then the others one by one.
+        """Matrices of flags, a column for each report: its own value by its probability, then the others.
 
-        The j-th of m others is in a uniform set that still needs c of them with probability c / (m - j).
+        A uniform set of c of m others is drawn in c steps (Floyd; local_encoders.md, section 3): step j, from m - c to
+        m - 1, adds a uniform one of 0..j, or j where that is in the set. Sets without the value have a step more.
         """
-        rows = max(1, _AT_ONCE // self.size)
-        for start in range(0, values.size, rows):
-            part = values[start : start + rows]
-            inside = happen(self.own, part.size, bits)
-            needed = self.chosen - inside.astype(np.int64)
-            others = np.zeros((self.size - 1, part.size), dtype=np.bool_)
-            for column in range(self.size - 1):
-                taken = uniform_below(self.size - 1 - column, part.size, bits) < needed
-                others[column] = taken
-                needed -= taken
-            matrix = np.zeros((part.size, self.size), dtype=np.bool_)
-            places = np.arange(self.size - 1)[None, :]
-            places = places + (places >= part[:, None])
-            np.put_along_axis(matrix, places, others.T, axis=1)
-            matrix[np.arange(part.size), part] = inside
-            yield matrix
+        others, at_once = self.size - 1, max(1, _AT_ONCE // self.size)
+        for start in range(0, values.size, at_once):
+            part = values[start : start + at_once]
+            inside, reports = happen(self.own, part.size, bits), np.arange(part.size)
+            flags = np.zeros((self.size, part.size), dtype=np.bool_)
+            first = others - self.chosen
+            flags[uniform_below(first + 1, part.size, bits), reports] = ~inside
+            for last in range(first + 1, others):
+                place = uniform_below(last + 1, part.size, bits)
+                flags[np.where(flags[place, reports], last, place), reports] = True
+            # The others are all values but the own one, in whose place is the last.
+            flags[others] = flags[part, reports]
+            flags[part, reports] = inside
+            yield flags
