@@ -1,8 +1,8 @@
 """The one place where true sums meet noise.
 
-Every release calls `gateway.perturb`, and every comparison with a threshold `gateway.compare`, by that name at the
-moment of the call, so that a test can put a recorder in its place (measurement with its declared sensitivity, exact
-matrix) and fix the bits. Nothing that can be configured does.
+Every release calls `gateway.perturb`, every comparison with a threshold `gateway.compare`, and every statistic that is
+tested first `gateway.test`, by that name at the moment of the call, so that a test can put a recorder in its place
+(measurement with its declared sensitivity, exact matrix) and fix the bits. Nothing that can be configured does.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 from mechanisms.measurement import Integers, Measurement, Perturbed
 from mechanisms.randomness import BitSource
 from mechanisms.sparse_vector import Hit, SparseRun
+from mechanisms.tested_statistics import Tested
 
-__all__ = ["compare", "perturb"]
+__all__ = ["compare", "perturb", "test"]
 
 
 def perturb(measurement: Measurement, exact_matrix: Integers, bits: BitSource) -> Perturbed:
@@ -33,3 +34,12 @@ def compare(run: SparseRun, distances: Integers, bits: BitSource) -> tuple[Hit, 
     """
     assert distances.ndim == 1
     return run.ask(distances, bits)
+
+
+def test(tested: Tested, counts: Integers, bits: BitSource) -> int | None:
+    """The outcome of a statistic that is tested first, from true counts by place; None where the test does not pass.
+
+    Ensures: run once per charge.
+    """
+    assert counts.ndim == 1
+    return tested.answer(counts, bits)

@@ -30,7 +30,7 @@ from privacy.release import ColumnKind, MechanismNote, ReleasedColumn
 from privacy.statistic import CoreStatistics, Statistic
 from privacy.values import Cell
 
-__all__ = ["ROWS_MAX", "counts_of_cells", "noisy_vector", "release", "single_sum"]
+__all__ = ["ROWS_MAX", "counts_by_place", "counts_of_cells", "noisy_vector", "release", "single_sum"]
 
 ROWS_MAX = 2**40
 """Rows of a table for which the plan's bounds hold; see moments.md."""
@@ -99,6 +99,23 @@ def single_sum(core: CoreStatistics, exact: Exact) -> int:
     keys, sums = _revealed(core, exact)
     order, shown = _public_order(keys, core.keys.domain)
     return int(_placed(sums[statistic.name], order, len(shown))[0, 0])
+
+
+def counts_by_place(core: CoreStatistics, exact: Exact) -> Integers:
+    """True counts of a core's one statistic: of ranks by finer place, else by public group. For a test alone.
+
+    Errors: ExecutionFailed for sums that the plan rules out.
+    """
+    (statistic,) = core.statistics
+    assert core.keys.domain is not None
+    keys, sums = _revealed(core, exact)
+    order, shown = _public_order(keys, core.keys.domain)
+    placed = _placed(sums[statistic.name], order, len(shown))
+    if statistic.tree is None:
+        assert statistic.coordinates == 1
+        return placed[:, 0]
+    assert core.keys.domain == ((),)
+    return placed[0, : statistic.places]
 
 
 def noisy_vector(measurement: Measurement, exact: Exact, *, coordinates: int, bits: BitSource) -> list[int]:

@@ -26,6 +26,7 @@ __all__ = [
     "KeyValue",
     "Limits",
     "Other",
+    "OwnStatistic",
     "PublicKeys",
     "Reference",
     "Sharing",
@@ -293,6 +294,21 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnStatistic:
+    """A statistic that the owner registered by name: one number of one table, asked with propose-test-release.
+
+    `contribution` is how much of one unit counts, in place of what the table declares. `analysts` says whether analysts
+    may ask it, or owners and administrators alone.
+    """
+
+    name: str
+    sql: str
+    description: str = ""
+    analysts: bool = True
+    contribution: AskedContribution | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Dataset:
     """A dataset as analysts see it, at one version of its policy and one version of its data.
 
@@ -308,6 +324,7 @@ class Dataset:
     limits: Limits = field(default_factory=Limits)
     description: str = ""
     public: PublicRows | None = field(default=None, compare=False, repr=False)
+    statistics: tuple[OwnStatistic, ...] = ()
 
     @property
     def drawn(self) -> tuple[str, ...]:
@@ -318,6 +335,11 @@ class Dataset:
         """The table of that name (ASCII case does not matter), or None."""
         folded = _folded(name)
         return next((table for table in self.tables if _folded(table.name) == folded), None)
+
+    def statistic(self, name: str) -> OwnStatistic | None:
+        """The registered statistic of that name (ASCII case does not matter), or None."""
+        folded = _folded(name)
+        return next((one for one in self.statistics if _folded(one.name) == folded), None)
 
     def bounded_by(self, asked: AskedContribution | None) -> Dataset:
         """The dataset under the contribution bounds of a request.

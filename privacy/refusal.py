@@ -23,6 +23,7 @@ CODES: dict[str, str] = {
     "many_statements": "The text holds more than one statement.",
     "unknown_dataset": "The dataset does not exist, or the caller may not see it.",
     "unknown_table": "The table is not part of the dataset.",
+    "unknown_statistic": "The statistic is not registered for the dataset, or the caller may not ask it.",
     "unknown_column": "The column is not part of the tables that the query reads.",
     "ambiguous_column": "The name fits columns of more than one table.",
     "unsupported_sql": "The construct is not answered.",

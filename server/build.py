@@ -33,6 +33,8 @@ from server.sealing import BATCHES, MONITORS, Seal
 from server.services import Check, Services
 from server.settings import Settings
 from server.shutdown import Pause
+from server.statistics.asking import Statistics
+from server.statistics.quoting import StatisticQuotes
 from server.store.registry import Registry
 from server.synthetic.making import Synthetics
 from server.synthetic.tables import DrawnTables
@@ -155,6 +157,17 @@ def _models(it: _Parts, journey: Journey) -> Models:
     )
 
 
+def _statistics(it: _Parts, journey: Journey) -> Statistics:
+    return Statistics(
+        ledger=it.ledger,
+        quotes=StatisticQuotes(journey.admission, it.shell, DIALECTS[it.private.capabilities.dialect]),
+        served=it.catalogue,
+        private=it.private,
+        bits=it.bits,
+        pace=it.pace,
+    )
+
+
 def _synthetics(it: _Parts, journey: Journey, drawn: DrawnTables) -> Synthetics:
     return Synthetics(
         ledger=it.ledger,
@@ -207,6 +220,7 @@ def build_services(settings: Settings) -> Services:
             ),
             monitors=_monitors(it, journey, Seal(secret, MONITORS)),
             models=_models(it, journey),
+            statistics=_statistics(it, journey),
             synthetic=_synthetics(it, journey, drawn),
             batches=batches,
             checks=_checks(private, shell, ledger, catalogue),

@@ -39,6 +39,7 @@ from server.datasets import (
 from server.datasets.advice import advice
 from server.datasets.finding import ERROR
 from server.datasets.keys import parse_key
+from server.datasets.own_statistics import judge_statistics
 from server.log import logger, where
 from server.public_rows import SnapshotRows
 from server.services import DatasetRefused, OtherName
@@ -271,6 +272,10 @@ class ServedDatasets:
             raise _refused(refused) from None
         except SnapshotRefused as refused:
             raise DatasetRefused([_snapshot_finding(finding, file) for finding in refused.findings]) from None
+        # Not at later starts: what a later version no longer answers is refused when it is asked.
+        wrong = judge_statistics(entry.dataset)
+        if wrong:
+            raise DatasetRefused(wrong)
         self._registry.register_dataset(
             name=file.dataset,
             policy_version=stored.policy_version,

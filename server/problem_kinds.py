@@ -30,6 +30,7 @@ class ProblemKind:
 _REFUSAL_STATUS = {
     "parse_error": 400,
     "unknown_dataset": 404,
+    "unknown_statistic": 404,
     "budget_exhausted": 403,
     "no_budget": 403,
     "policy_forbids": 403,
@@ -47,6 +48,7 @@ _REFUSAL_INSTEAD = {
     "not_a_query": ("Write one SELECT with aggregates, such as SELECT COUNT(*) FROM a_table.",),
     "many_statements": ("Send one statement per request, without text after a semicolon.",),
     "unknown_dataset": ("GET /v1/datasets lists the datasets that you may ask.",),
+    "unknown_statistic": ("GET /v1/datasets/{dataset}/statistics lists those that you may ask.",),
     "unknown_table": (_TABLES,),
     "unknown_column": (_TABLES,),
     "ambiguous_column": ("Write the table or its alias before the column: a_table.a_column.",),

@@ -13,7 +13,7 @@ from accountant.states import QueryStatus
 from privacy.policy import Dataset
 from server.profile_types import Profile
 
-__all__ = ["ATTEMPTS_MAX", "MODEL", "MONITOR", "PROFILE", "SYNTHETIC", "Published", "attempt_id"]
+__all__ = ["ATTEMPTS_MAX", "MODEL", "MONITOR", "PROFILE", "STATISTIC", "SYNTHETIC", "Published", "attempt_id"]
 
 PROFILE = "profile"
 """The member of a query's description that says that it made a profile."""
@@ -26,6 +26,9 @@ MODEL = "model"
 
 SYNTHETIC = "synthetic"
 """The member of a query's description that says that it made a synthetic table."""
+
+STATISTIC = "statistic"
+"""The member of a query's description that says which registered statistic it asked."""
 
 ATTEMPTS_MAX = 1000
 _KEPT: Final = 256

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from server.monitors.monitors import Evaluation
     from server.monitors.terms import Evaluated, EvaluateMonitor, OpenMonitor
     from server.profile_types import Profile
+    from server.statistics.asking import ToAsk
+    from server.statistics.terms import AskStatistic
     from server.synthetic.terms import MakeSynthetic, Planned
 
 __all__ = [
@@ -50,6 +52,7 @@ __all__ = [
     "ProfileSteps",
     "Registrar",
     "Services",
+    "StatisticSteps",
     "SyntheticSteps",
 ]
 
@@ -113,6 +116,25 @@ class ModelSteps(Protocol):
 
     def cancel(self, row: ModelRow) -> QueryStatus | None:
         """Voids a model that did not start; the state afterwards."""
+
+
+class StatisticSteps(Protocol):
+    """Registered statistics (server/statistics/asking.py). Synchronous; called on threads."""
+
+    def listed(self, dataset: Dataset, *, trusted: bool) -> list[dict[str, Json]]:
+        """The statistics that a caller may ask."""
+
+    def estimate(self, request: AskStatistic) -> Mapping[str, object]:
+        """What one would cost, test and promise. Raises Refused."""
+
+    def admit(self, request: AskStatistic) -> Settled | InFlight | ToAsk:
+        """Charges one. Raises Refused, LedgerError."""
+
+    def complete(self, asked: ToAsk) -> bytes:
+        """Tests and releases it, at a visible moment: the stored answer. Raises ExecutionFailed."""
+
+    def abandon(self, asked: ToAsk) -> None:
+        """Voids one that never got a slot."""
 
 
 class MonitorSteps(Protocol):
@@ -240,6 +262,7 @@ class Services:
     profiles: ProfileSteps
     monitors: MonitorSteps
     models: ModelSteps
+    statistics: StatisticSteps
     synthetic: SyntheticSteps
     batches: BatchSteps
     checks: tuple[Check, ...] = ()

@@ -131,7 +131,10 @@ class Client:
     def ask(self, body: Json, *, idempotency_key: str | None = None) -> Json:
         """The settled answer of a query: waits as long as it runs. Without a key it gets a new one."""
         response = self._send("POST", "/v1/queries", body, idempotency_key=idempotency_key or str(uuid.uuid4()))
-        answer = self._read(response)
+        return self._settled(response, self._read(response))
+
+    def _settled(self, response: httpx.Response, answer: Json) -> Json:
+        """What a query came to, waiting while it runs."""
         deadline, pause = time.monotonic() + _PATIENCE_SECONDS, 0.2
         while response.status_code == 202:
             if time.monotonic() > deadline:
@@ -162,6 +165,15 @@ class Client:
             pause = min(pause * 1.5, 5.0)
             answer = self.get(f"/v1/models/{answer['id']}")
         return answer
+
+    def price_of_statistic(self, body: Json) -> Json:
+        """What a registered statistic would cost and test."""
+        return self._read(self._send("POST", "/v1/statistics:estimate", body))
+
+    def ask_statistic(self, body: Json, *, idempotency_key: str | None = None) -> Json:
+        """The outcome of a registered statistic: waits as long as it runs. Without a key a repeat is free."""
+        response = self._send("POST", "/v1/statistics", body, idempotency_key=idempotency_key)
+        return self._settled(response, self._read(response))
 
     def price_of_synthetic(self, body: Json) -> Json:
         """What a synthetic table would be and cost."""

@@ -72,6 +72,8 @@ def check_file(*, file: Path = option("FILE", "A dataset file (YAML)."), here: H
 
     with progress("reading the heads of the data files"):
         findings = check(file, headers=source_columns)
+    if not any(map(is_error, findings)):
+        findings += _statistics(file)
     errors = [finding for finding in findings if is_error(finding)]
     warnings = _count(len(findings) - len(errors), "warning") if len(findings) > len(errors) else ""
     beside = f", with {warnings}" if warnings else ""
@@ -84,6 +86,17 @@ def check_file(*, file: Path = option("FILE", "A dataset file (YAML)."), here: H
     advised = [] if errors else _advised(here.place(), load(file).dataset, file)
     body = {"ok": not errors, "findings": [listed(finding) for finding in findings], "profile": advised}
     here.show(body, [*map(_paragraph, findings), *map(printable, advised), verdict], failed=bool(errors))
+
+
+def _statistics(file: Path) -> list[Finding]:
+    """Why registered statistics cannot be answered; of tables that take keys from rows, attaching them says it."""
+    from server.datasets import load, public_columns, to_dataset
+    from server.datasets.own_statistics import judge_statistics
+
+    declared = load(file)
+    if not declared.statistics or public_columns(declared):
+        return []
+    return judge_statistics(to_dataset(declared, policy_version=1, data_version="draft", public_values=None))
 
 
 def _advised(place: Home, name: str, file: Path | None = None) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from server.cli import access, asking, batches, care, datasets, doctor, models, risk, serving, synthetic, up
+from server.cli import access, asking, batches, care, datasets, doctor, models, risk, serving, statistics, synthetic, up
 from server.cli.failure import EXIT_FAILED, EXIT_INTERRUPTED, CommandFailed
 from server.cli.options import option, spread
 from server.cli.output import CHECKOUT, painted, program, say, use_home
@@ -47,6 +47,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "query": asking.query, "estimate": asking.estimate, "datasets": asking.datasets, "describe": asking.describe,
     "batch": batches.batch,
     "model fit": models.fit, "model list": models.list_models, "model show": models.show,
+    "statistic list": statistics.list_statistics, "statistic ask": statistics.ask,
     "synthetic make": synthetic.make, "synthetic list": synthetic.list_tables,
     "synthetic show": synthetic.show, "synthetic delete": synthetic.delete,
     "audit": care.audit, "doctor": doctor.doctor, "completion": completion,
@@ -60,6 +61,7 @@ GROUPS = {
     "dataset": "Check, attach, profile, list and remove datasets.",
     "key": "API keys for administrators and analysts.",
     "synthetic": "Synthetic tables: make, list, show and delete.",
+    "statistic": "Statistics that the owner registered: list and ask.",
     "model": "Regression with noise: fit, list and show models.",
     "budget": "How much may be spent, and what has been.",
 }

@@ -7,13 +7,24 @@ from fractions import Fraction
 from pathlib import Path
 
 from engines.table_source import TableSource
-from privacy.bounds import AutomaticContribution, ContributionBound, ValueBounds
-from privacy.policy import Column, ColumnType, Dataset, KeyValue, Limits, PublicKeys, Reference, Sharing, Table
+from privacy.bounds import AskedContribution, AutomaticContribution, ContributionBound, ValueBounds
+from privacy.policy import (
+    Column,
+    ColumnType,
+    Dataset,
+    KeyValue,
+    Limits,
+    OwnStatistic,
+    PublicKeys,
+    Reference,
+    Sharing,
+    Table,
+)
 from privacy.refusal import Finding
 from privacy.unit import PrivacyUnit
 from server.datasets.finding import ERROR, DatasetFileRefused
 from server.datasets.keys import KEYS_MAX, gathered_in, key_values, moment_bounds
-from server.datasets.model import AUTO, ColumnFile, ContributionFile, DatasetFile, KeysOfTable, TableFile
+from server.datasets.model import AUTO, ColumnFile, ContributionFile, DatasetFile, KeysOfTable, StatisticFile, TableFile
 from server.datasets.routes import routes_to_unit
 from server.datasets.source import source_of
 
@@ -73,7 +84,14 @@ def to_dataset(
             automatic_bounds=policy.automatic_bounds,
         ),
         description=file.description,
+        statistics=tuple(_statistic(name, one) for name, one in file.statistics.items()),
     )
+
+
+def _statistic(name: str, one: StatisticFile) -> OwnStatistic:
+    rows = one.rows_per_unit
+    asked = None if rows is None else AskedContribution(rows_per_unit=rows)
+    return OwnStatistic(name, one.sql, one.description, analysts=one.analysts, contribution=asked)
 
 
 def _table(

@@ -40,6 +40,7 @@ __all__ = [
     "KeysRange",
     "PolicyFile",
     "SourceFile",
+    "StatisticFile",
     "TableFile",
     "UnitFile",
 ]
@@ -335,6 +336,23 @@ class PolicyFile(_Part):
     )
 
 
+class StatisticFile(_Part):
+    """A statistic that is asked by name, with propose-test-release: one number of one table."""
+
+    sql: Annotated[str, StringConstraints(min_length=1, max_length=2_000)] = Field(
+        description="One SELECT of a quantile, of a sum or difference of two, or of MODE, from one table, with a "
+        "condition or without. What else it is, is refused with the reason."
+    )
+    description: Text = Field(default="", description="Shown to those who may ask it.")
+    analysts: bool = Field(
+        default=True, description="Whether analysts may ask it; without it owners and administrators alone."
+    )
+    rows_per_unit: Bound | None = Field(
+        default=None,
+        description="Rows of one unit that count, in place of the table's contribution; needed where that is auto.",
+    )
+
+
 class DatasetFile(_Part):
     """A dataset: its tables, its privacy unit, and the limits of its queries."""
 
@@ -346,3 +364,6 @@ class DatasetFile(_Part):
     unit: UnitFile
     tables: Annotated[dict[Identifier, TableFile], Field(min_length=1, max_length=200)]
     policy: PolicyFile = PolicyFile()
+    statistics: Annotated[dict[Identifier, StatisticFile], Field(max_length=200)] = Field(
+        default_factory=dict, description="Statistics that are asked by name."
+    )

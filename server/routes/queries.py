@@ -21,7 +21,7 @@ from server.body import canonical_hash
 from server.errors import Problem, problem_of_execution
 from server.formats import JSON, RESULT_HEADERS, Format, answer_table
 from server.once import idempotency_key
-from server.published import MODEL, MONITOR, PROFILE, SYNTHETIC
+from server.published import MODEL, MONITOR, PROFILE, STATISTIC, SYNTHETIC
 from server.question import Question
 from server.roles import ASKING, READING
 from server.routes.common import (
@@ -335,6 +335,13 @@ async def get_query(
                 what="what a synthetic table charged is sent as JSON only",
                 why="It names the synthetic table, which queries read by its own name.",
                 instead=("Read its report: GET /v1/synthetic/{synthetic_id}",),
+            )
+        if STATISTIC in record.description and sent_as is not JSON:
+            raise Problem(
+                "not_acceptable",
+                what="a registered statistic is sent as JSON only",
+                why="It is no table: it has one outcome, and what was tested.",
+                instead=(f"Read it as JSON: GET /v1/queries/{record.id}",),
             )
         if PROFILE in record.description and sent_as is not JSON:
             raise Problem(

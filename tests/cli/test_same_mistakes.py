@@ -106,6 +106,7 @@ def _open(home: Path, *, rooted: bool) -> Iterator[Doors]:
         monitors=Mock(),
         synthetic=Mock(),
         models=Mock(),
+        statistics=Mock(),
         batches=Mock(),
     )
     with asyncio.Runner() as runner:

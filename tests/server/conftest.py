@@ -30,6 +30,7 @@ from tests.server.fakes import (
     FakeMonitors,
     FakeProfiles,
     FakeRegistrar,
+    FakeStatistics,
     FakeSynthetic,
     clinic,
 )
@@ -161,6 +162,7 @@ def world(populated: Populated, clock: Clock[datetime.datetime], settings: Setti
         monitors=FakeMonitors(),
         synthetic=FakeSynthetic(),
         models=FakeModels(),
+        statistics=FakeStatistics(),
         batches=FakeBatches(),
         checks=(Check("ledger", ledger.check_writable),),
     )

@@ -27,6 +27,7 @@ from privacy.events import LaplaceEvent
 from privacy.policy import Column, ColumnType, Dataset, Limits, PublicKeys, Sharing, Table
 from privacy.refusal import ExecutionFailed, Finding, Position, Refused
 from privacy.unit import PrivacyUnit
+from privacy.values import Json
 from server.administration.profiles import ProfileDataset
 from server.administration.refusal import ActRefused
 from server.admitted import InFlight, Settled
@@ -39,6 +40,8 @@ from server.models.terms import TrainModel
 from server.monitors.terms import Evaluated, EvaluateMonitor, OpenMonitor
 from server.question import Question
 from server.services import DatasetRefused, OtherName
+from server.statistics.asking import ToAsk
+from server.statistics.terms import AskStatistic
 from server.store.batches import BatchRow
 from server.store.errors import NotReplaced, NotThere
 from server.store.models import ModelRow
@@ -196,6 +199,25 @@ class FakeModels:
 
     def cancel(self, row: ModelRow) -> QueryStatus | None:
         return None
+
+
+class FakeStatistics:
+    """A server without registered statistics: none can be asked, so none is listed."""
+
+    def listed(self, dataset: Dataset, *, trusted: bool) -> list[dict[str, Json]]:
+        return []
+
+    def estimate(self, request: AskStatistic) -> Mapping[str, object]:
+        raise Problem("unavailable", what="this fake asks no statistics")
+
+    def admit(self, request: AskStatistic) -> Settled | InFlight | ToAsk:
+        raise Problem("unavailable", what="this fake asks no statistics")
+
+    def complete(self, asked: ToAsk) -> bytes:
+        raise Problem("unavailable", what="this fake asks no statistics")
+
+    def abandon(self, asked: ToAsk) -> None:
+        raise Problem("unavailable", what="this fake asks no statistics")
 
 
 class FakeSynthetic:

@@ -134,6 +134,12 @@ def check_others_are_served(services: Services) -> None:
         ("POST", "/v1/batches:estimate", {"dataset": "school", "queries": [count], "spend": spend}),
         ("POST", "/v1/models", {"dataset": "school", "sql": "SELECT 1 AS label FROM people", "spend": spend}),
         ("POST", "/v1/models:estimate", {"dataset": "school", "sql": "SELECT 1 AS label FROM people", "spend": spend}),
+        ("POST", "/v1/statistics", {"dataset": "school", "statistic": "typical", "width": "1", "spend": spend}),
+        (
+            "POST",
+            "/v1/statistics:estimate",
+            {"dataset": "school", "statistic": "typical", "width": "1", "spend": spend},
+        ),
         (
             "POST",
             "/v1/monitors",

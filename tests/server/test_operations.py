@@ -26,6 +26,7 @@ from tests.server.fakes import (
     FakeModels,
     FakeMonitors,
     FakeProfiles,
+    FakeStatistics,
     FakeSynthetic,
     query,
 )
@@ -221,6 +222,7 @@ def test_services_are_built_and_closed_with_the_server(world: World, monkeypatch
             monitors=FakeMonitors(),
             synthetic=FakeSynthetic(),
             models=FakeModels(),
+            statistics=FakeStatistics(),
             batches=FakeBatches(),
             closing=(stopped.close("engines"), lambda: stopped.order.append(str(jobs.stopping))),
         )

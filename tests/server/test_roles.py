@@ -57,6 +57,7 @@ DELETE /v1/datasets/{dataset}                    admin
 GET    /v1/datasets/{dataset}                    admin analyst auditor dashboard owner
 PUT    /v1/datasets/{dataset}                    admin
 POST   /v1/datasets/{dataset}/profile            admin
+GET    /v1/datasets/{dataset}/statistics         admin analyst auditor owner
 GET    /v1/datasets/{dataset}/tables/{table}     admin analyst auditor dashboard owner
 GET    /v1/datasets/{dataset}/versions           admin auditor
 POST   /v1/estimates                             admin analyst owner
@@ -75,6 +76,8 @@ POST   /v1/monitors                              admin analyst owner
 GET    /v1/monitors/{monitor_id}                 admin analyst auditor owner
 POST   /v1/monitors/{monitor_id}/evaluations     admin analyst owner
 POST   /v1/monitors:estimate                     admin analyst owner
+POST   /v1/statistics                            admin analyst owner
+POST   /v1/statistics:estimate                   admin analyst owner
 GET    /v1/synthetic                             admin analyst auditor owner
 POST   /v1/synthetic                             admin analyst owner
 POST   /v1/synthetic:estimate                    admin analyst owner

@@ -71,6 +71,11 @@ def fitted(dataset: str) -> dict[str, object]:
     return {"dataset": dataset, "sql": "SELECT age, smoker AS label FROM people", "spend": {"own_epsilon": "1"}}
 
 
+def registered(dataset: str) -> dict[str, object]:
+    """A statistic to ask."""
+    return {"dataset": dataset, "statistic": "typical", "width": "1", "spend": {"own_epsilon": "1"}}
+
+
 def drawn(dataset: str) -> dict[str, object]:
     """A synthetic table to make."""
     return {"dataset": dataset, "table": "patients", "name": "drawn", "epsilon": "1"}
@@ -82,6 +87,8 @@ NAMING = {
     "POST /v1/monitors": [{"json": watched(name)} for name in ("clinic", "absent")],
     "POST /v1/models": [{"json": fitted(name)} for name in ("clinic", "absent")],
     "POST /v1/models:estimate": [{"json": fitted(name)} for name in ("clinic", "absent")],
+    "POST /v1/statistics": [{"json": registered(name)} for name in ("clinic", "absent")],
+    "POST /v1/statistics:estimate": [{"json": registered(name)} for name in ("clinic", "absent")],
     "POST /v1/synthetic": [{"json": drawn(name)} for name in ("clinic", "absent")],
     "POST /v1/synthetic:estimate": [{"json": drawn(name)} for name in ("clinic", "absent")],
     "POST /v1/batches": [{"json": {"dataset": name, "queries": [ASKED]}} for name in ("clinic", "absent")],

@@ -11,7 +11,7 @@ from server.datasets.meaning.sources import Headers, judge_source_columns
 from server.datasets.meaning.tables import judge_table
 from server.datasets.meaning.units import judge_unit, judge_way
 from server.datasets.model import VERSION
-from server.datasets.reading import Document
+from server.datasets.reading import Document, entries
 from server.datasets.shape import Parts
 
 __all__ = ["check_meaning"]
@@ -35,6 +35,7 @@ def check_meaning(
     judged = Judged(document, parts.unit, parts.tables, directory, confined=confined, sources=sources)
     _version(judged)
     judged.same_names((), "tables", list(judged.raw))
+    judged.same_names((), "statistics", list(entries(judged.data.get("statistics"))))
     for name, table in judged.tables.items():
         judge_table(judged, name, table)
     judge_unit(judged)

@@ -1,0 +1,263 @@
+"""Asking registered statistics: charged in whole before the first row is read, in one slot, at a visible moment.
+
+One event covers the test, the noise and the refusal. The answer is stored with the entry of the ledger, as a query's
+is. The same question of somebody is answered from there for free, unless another Idempotency-Key asks for a new draw.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import threading
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from accountant.errors import LedgerError
+from accountant.ledger import Ledger
+from accountant.request import Charged, CoreCharge, Reserved, ReserveRequest, Reuse
+from accountant.states import QueryStatus
+from engines.protocol import EngineLease, StatementEngine
+from mechanisms import gateway
+from mechanisms.randomness import BitSource
+from mechanisms.release import counts_by_place
+from privacy.events.event import fraction_to_text
+from privacy.numbers import decimal_text
+from privacy.policy import Dataset
+from privacy.refusal import ExecutionFailed, Refused
+from privacy.values import Json
+from server.admitted import InFlight, Settled
+from server.journey.admission import Served
+from server.journey.agreed_price import at_agreed_price, moved
+from server.journey.pace import Pace
+from server.log import logger
+from server.published import STATISTIC
+from server.statistics.answer import outcome_body, test_body
+from server.statistics.quoting import Quoted, StatisticQuotes, allowed
+from server.statistics.terms import AskStatistic
+from sql_rewrite.dialects.dialect import Dialect
+from sql_rewrite.own_statistics import OwnKind, lift_statistic
+from sql_rewrite.plan_key import core_key
+
+__all__ = ["Statistics", "ToAsk"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToAsk:
+    """A statistic that is charged and has read no row."""
+
+    query_id: str
+    request: AskStatistic
+    quoted: Quoted
+    charged: tuple[Charged, ...]
+    started: float
+
+
+@dataclass(slots=True)
+class Statistics:
+    """The registered statistics of a server. Safe to use from many threads."""
+
+    ledger: Ledger
+    quotes: StatisticQuotes
+    served: Served
+    private: StatementEngine
+    bits: BitSource
+    pace: Pace
+    _waiting: set[str] = field(default_factory=set)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def listed(self, dataset: Dataset, *, trusted: bool) -> list[dict[str, Json]]:
+        """The statistics of a dataset that a caller may ask, with what a proposal may be."""
+        return [_listed(one.name, dataset, self.quotes.dialect) for one in allowed(dataset, trusted=trusted)]
+
+    def estimate(self, request: AskStatistic) -> dict[str, object]:
+        """What it would cost, test and promise. Reads no row, charges nothing. Errors: Refused."""
+        quoted = self.quotes.quote(request)
+        moments = self.pace.moments(quoted.form.work)
+        return {
+            "verdict": "affordable" if all(account.admits(quoted.loss) for account in quoted.path) else "exhausted",
+            "price": {"epsilon": decimal_text(quoted.cost, places=12), "own": _own(quoted)},
+            **test_body(quoted, request.confidence),
+            "first_moment_seconds": round(moments.first, 3),
+            "tick_seconds": round(moments.tick, 4),
+        }
+
+    def admit(self, request: AskStatistic) -> Settled | InFlight | ToAsk:
+        """Charges it. Errors: Refused, and the ledger's; ExecutionFailed for an earlier request that failed."""
+        started = self.pace.clock()
+        if request.idempotency_key is not None:
+            earlier = self.ledger.earlier(request.principal, request.idempotency_key, request.body_hash)
+            if earlier is not None:
+                return _retried(earlier)
+        query_id = f"q_{secrets.token_hex(12)}"
+        quoted, reserved = at_agreed_price(
+            lambda: self._reserved(query_id, request), refused=lambda: moved("the statistic")
+        )
+        if not reserved.fresh:
+            return _retried(reserved)
+        with self._lock:
+            self._waiting.add(reserved.query_id)
+        return ToAsk(reserved.query_id, request, quoted, tuple(reserved.charged), started)
+
+    def _reserved(self, query_id: str, request: AskStatistic) -> tuple[Quoted, Reserved]:
+        """The price on the accounts as they are now, and its reservation. Errors: as of `admit`, and PriceMoved."""
+        quoted = self.quotes.quote(request)
+        key, body_hash = request.idempotency_key, request.body_hash
+        identity = _identity(quoted, request)
+        if key is None:
+            earlier = self.ledger.earlier(request.principal, f"{STATISTIC} {identity}", identity)
+            if earlier is None or earlier.state in (QueryStatus.SETTLED, QueryStatus.RESERVED):
+                key, body_hash = f"{STATISTIC} {identity}", identity
+        # Each draw is a release of its own.
+        drawn = hashlib.sha256(f"{identity} {query_id}".encode()).hexdigest()
+        return quoted, self.ledger.reserve(
+            ReserveRequest(
+                query_id=query_id,
+                principal=request.principal,
+                account=quoted.path[0].id,
+                body_hash=body_hash,
+                cores=(CoreCharge(core_key=drawn, quality=Fraction(1), events=(quoted.tested.event(),), lent=False),),
+                idempotency_key=key,
+                reuse=Reuse.NONE,
+                most=quoted.cost,
+                description={STATISTIC: quoted.own.name, "cores": [], "noise": "laplace"},
+            )
+        )
+
+    def complete(self, asked: ToAsk) -> bytes:
+        """Counts, tests and releases in one slot, until a visible moment. Errors: ExecutionFailed."""
+        if not self._take(asked.query_id):
+            record = self.ledger.query(asked.query_id)
+            raise ExecutionFailed(started=record is None or record.state is not QueryStatus.FAILED_VOID)
+        with ExitStack() as slot:
+            lease: EngineLease | None = None
+            with suppress(ExecutionFailed):
+                lease = slot.enter_context(self.private.lease(owner=asked.request.principal))
+            if lease is None:
+                # The engine closes, or cannot start a worker: no row was read.
+                raise ExecutionFailed(started=not self._end(asked.query_id, void=True))
+            visible = self.pace.visible(asked.quoted.form.work, asked.started, self.bits)
+            body: dict[str, Json] | None = None
+            try:
+                seconds = visible.seconds_left(asked.quoted.dataset.limits.timeout_seconds)
+                body = self._outcome(asked, lease, seconds)
+            except Exception as error:  # noqa: BLE001 - whatever it is, nothing of it may travel further
+                failed = type(error).__name__
+            visible.wait()
+        if body is None:
+            logger().warning("query_failed", query_id=asked.query_id, exception=failed)
+            self._end(asked.query_id, void=False)
+            raise ExecutionFailed
+        content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+        try:
+            self.ledger.post(asked.query_id, (), content)
+        except Exception as error:  # noqa: BLE001 - rows were read: the charge stays, and there is one outcome
+            logger().error("query_unsettled", query_id=asked.query_id, exception=type(error).__name__)
+            self._end(asked.query_id, void=False)
+            raise ExecutionFailed from None
+        return content
+
+    def _outcome(self, asked: ToAsk, lease: EngineLease, seconds: float) -> dict[str, Json]:
+        """The answer: a function of the outcome at the gateway, and of public facts. Errors: ExecutionFailed."""
+        quoted, form = asked.quoted, asked.quoted.form
+        exact = self.private.run(
+            self.served.snapshot(quoted.dataset), form.statement, timeout_seconds=seconds, lease=lease
+        )
+        counts = counts_by_place(form.bounded.described, exact)
+        counts = counts if form.places is None else counts[: form.places.highest + 1]
+        found = gateway.test(quoted.tested, counts, self.bits)
+        return {
+            "id": asked.query_id,
+            "status": QueryStatus.SETTLED.value,
+            "dataset": quoted.dataset.name,
+            "statistic": quoted.own.name,
+            **outcome_body(quoted, found, asked.request.confidence),
+            **test_body(quoted, asked.request.confidence),
+            "mechanism": "propose_test_release",
+            "accounting": {
+                "charged": [
+                    {
+                        "budget": part.account,
+                        "epsilon": decimal_text(part.epsilon, places=12),
+                        "delta": decimal_text(part.delta),
+                    }
+                    for part in asked.charged
+                    if part.account == quoted.path[0].id
+                ],
+                "own": _own(quoted),
+            },
+            "policy_version": quoted.dataset.policy_version,
+            "data_version": quoted.dataset.data_version,
+            "links": {"self": f"/v1/queries/{asked.query_id}", "budget": f"/v1/budgets/{quoted.path[0].id}"},
+        }
+
+    def abandon(self, asked: ToAsk) -> None:
+        """Voids one whose turn never came."""
+        if self._take(asked.query_id):
+            self._end(asked.query_id, void=True)
+
+    def _take(self, query_id: str) -> bool:
+        """Ends its waiting, for one caller only."""
+        with self._lock:
+            waited = query_id in self._waiting
+            self._waiting.discard(query_id)
+            return waited
+
+    def _end(self, query_id: str, *, void: bool) -> bool:
+        """Ends it without an answer. Returns whether the ledger has that."""
+        try:
+            if void:
+                self.ledger.void(query_id)
+            else:
+                self.ledger.fail(query_id)
+        except LedgerError as error:
+            # The reservation counts as spent until a restart ends it.
+            logger().error("query_unsettled", query_id=query_id, exception=type(error).__name__)
+            return False
+        return True
+
+
+def _listed(name: str, dataset: Dataset, dialect: Dialect) -> dict[str, Json]:
+    own = dataset.statistic(name)
+    assert own is not None
+    body: dict[str, Json] = {"name": own.name, "description": own.description, "sql": own.sql, "analysts": own.analysts}
+    try:
+        form = lift_statistic(own, dataset, dialect)
+    except Refused:
+        # What an earlier version of this server accepted, and this one does not.
+        return {**body, "kind": None, "step": None, "low": None, "high": None}
+    if form.kind is OwnKind.MODE:
+        return {**body, "kind": form.kind.value, "step": None, "low": None, "high": None}
+    low, high = (float(end) for end in form.range)
+    return {**body, "kind": form.kind.value, "step": float(form.step), "low": low, "high": high}
+
+
+def _own(quoted: Quoted) -> dict[str, Json]:
+    return {"epsilon": decimal_text(quoted.tested.epsilon, places=12), "delta": decimal_text(quoted.tested.delta)}
+
+
+def _identity(quoted: Quoted, request: AskStatistic) -> str:
+    """What makes two questions of one caller the same: data, statistic, proposal, price as it was named, account."""
+    asked = request.epsilon if request.own_epsilon is None else request.own_epsilon
+    assert asked is not None
+    body = {
+        "core": core_key(quoted.form.bounded, quoted.dataset),
+        "terms": [[fraction_to_text(part), sign] for part, sign in quoted.form.terms],
+        "delta": fraction_to_text(quoted.tested.delta),
+        "width": None if request.width is None else fraction_to_text(request.width),
+        "spend": [request.own_epsilon is None, fraction_to_text(asked)],
+        "confidence": fraction_to_text(request.confidence),
+        "account": quoted.path[0].id,
+        "version": 1,
+    }
+    return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _retried(earlier: Reserved) -> Settled | InFlight:
+    """An earlier request's answer. Errors: ExecutionFailed for one that ended without."""
+    if earlier.answer is not None:
+        return Settled(earlier.query_id, earlier.answer)
+    if earlier.state is not QueryStatus.RESERVED:
+        raise ExecutionFailed(started=earlier.state is not QueryStatus.FAILED_VOID and bool(earlier.charged))
+    return InFlight(earlier.query_id)

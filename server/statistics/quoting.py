@@ -1,0 +1,166 @@
+"""What a registered statistic would cost and promise: text, declarations and balances, and no row."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from accountant.account import Account
+from accountant.request import Reuse
+from engines.protocol import TwinPlanner
+from engines.shell import PlanFailed
+from engines.texts import AskedText, TextRefused
+from mechanisms.measurement import plain_text
+from mechanisms.tested_statistics import ProposedQuantiles, StableMode, Term, Tested
+from privacy.currency import PURE
+from privacy.events.approximate import approximate_loss
+from privacy.loss import Loss
+from privacy.policy import Dataset, OwnStatistic
+from privacy.refusal import Refused
+from privacy.unit import Neighbouring
+from server.floor import Floor
+from server.journey.admission import Admission
+from server.question import Question
+from server.spends import affordable_amount, cost_on
+from server.statistics import refusals
+from server.statistics.terms import AskStatistic
+from sql_rewrite.dialects.dialect import Dialect
+from sql_rewrite.foreign import foreign_text
+from sql_rewrite.own_statistics import OwnForm, OwnKind, lift_statistic
+
+__all__ = ["Quoted", "StatisticQuotes", "allowed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """A statistic that may be asked: its counts, its test and its price."""
+
+    dataset: Dataset
+    own: OwnStatistic
+    form: OwnForm
+    tested: Tested
+    path: tuple[Account, ...]
+
+    @property
+    def loss(self) -> Loss:
+        """What it costs, whichever way the test ends."""
+        return self.tested.event().loss()
+
+    @property
+    def cost(self) -> Fraction:
+        """How much less of the paying account would remain."""
+        return cost_on(self.path[0], self.loss)
+
+
+def allowed(dataset: Dataset, *, trusted: bool) -> tuple[OwnStatistic, ...]:
+    """The registered statistics that a caller may ask."""
+    return tuple(one for one in dataset.statistics if trusted or one.analysts)
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticQuotes:
+    """Makes quotes. Safe to use from many threads."""
+
+    admission: Admission
+    twins: TwinPlanner
+    dialect: Dialect
+
+    def quote(self, request: AskStatistic) -> Quoted:
+        """The statistic as it would be asked now. Errors: Refused; ExecutionFailed where its text cannot be judged."""
+        dataset, path = self.admission.paying(_question(request))
+        own = dataset.statistic(request.statistic)
+        known = allowed(dataset, trusted=request.trusted)
+        if own is None or own not in known:
+            raise Refused([refusals.unknown(request.statistic, [one.name for one in known])])
+        form = lift_statistic(own, dataset, self.dialect)
+        self._judge(own, form, dataset, owner=request.principal)
+        width = _width(form, request.width)
+        return Quoted(dataset, own, form, _tested(request, dataset, path, form, width), path)
+
+    def _judge(self, own: OwnStatistic, form: OwnForm, dataset: Dataset, *, owner: str) -> None:
+        """Refuses a text that is not DuckDB's dialect, and counts that the engine cannot plan."""
+        try:
+            self.twins.plan(dataset, [form.statement], text=AskedText(own.sql, {}), owner=owner)
+        except TextRefused as refused:
+            raise foreign_text(own.sql, refused.step, refused.place) from None
+        except PlanFailed:
+            raise Refused([refusals.not_planned()]) from None
+
+
+def _width(form: OwnForm, asked: Fraction | None) -> int:
+    """The proposal in whole places, rounded down; nothing of a mode. Errors: Refused."""
+    if form.kind is OwnKind.MODE:
+        if asked is not None:
+            raise Refused([refusals.width_asked("a most frequent value", needed=False, example="")])
+        return 0
+    low, high = form.range
+    if asked is None:
+        example = plain_text(max(form.step, (high - low) / 100))
+        raise Refused([refusals.width_asked("quantiles", needed=True, example=example)])
+    width = math.floor(asked / form.step)
+    if width < 1 or asked >= high - low:
+        raise Refused([refusals.width_range(form.step, high - low)])
+    return width
+
+
+def _tested(request: AskStatistic, dataset: Dataset, path: tuple[Account, ...], form: OwnForm, width: int) -> Tested:
+    """The test and the noise that the price buys. Errors: Refused for a price that cannot be asked or paid."""
+    leaf, root = path[0], path[-1]
+    most, floor, delta = dataset.limits.epsilon_max, Floor.of(dataset, root), dataset.limits.delta_per_query
+    if dataset.neighbouring is not Neighbouring.ADD_REMOVE:
+        raise Refused([refusals.no_noise("its distances hold where units are added and removed")])
+    if not delta:
+        raise Refused([refusals.no_delta("the policy gives a question none")])
+    if any(account.limit.delta <= 0 for account in path):
+        raise Refused([refusals.no_delta("this account, or one above it, has none")])
+    if request.epsilon is not None and request.epsilon > most:
+        raise Refused([refusals.above_most(most)])
+    try:
+        epsilon = request.own_epsilon
+        if epsilon is None:
+            assert request.epsilon is not None
+            epsilon = affordable_amount(
+                lambda part: [approximate_loss(part, delta)],
+                nominal=PURE.nominal_amount(request.epsilon, leaf),
+                asked=request.epsilon,
+                power=PURE.power,
+                leaf=leaf,
+                covered=lambda losses: all(floor.missing(loss) <= 1 for loss in losses),
+            )
+            if epsilon is None:
+                raise Refused([refusals.below_floor(floor)])
+        tested = _of(form, epsilon, delta, width)
+        loss = tested.event().loss()
+    except ValueError as error:
+        raise Refused([refusals.no_noise(str(error))]) from None
+    if floor.missing(loss) > 1:
+        raise Refused([refusals.below_floor(floor)])
+    if cost_on(leaf, loss) > most:
+        raise Refused([refusals.above_most(most)])
+    return tested
+
+
+def _of(form: OwnForm, epsilon: Fraction, delta: Fraction, width: int) -> Tested:
+    if form.kind is OwnKind.MODE:
+        return StableMode(epsilon=epsilon, delta=delta, change=form.change)
+    terms = tuple(Term(fraction, sign) for fraction, sign in form.terms)
+    return ProposedQuantiles(epsilon=epsilon, delta=delta, change=form.change, terms=terms, width=width)
+
+
+def _question(request: AskStatistic) -> Question:
+    """The request as the journey looks for who pays."""
+    return Question(
+        principal=request.principal,
+        dataset=request.dataset,
+        sql="",
+        parameters={},
+        epsilon=request.epsilon,
+        half_width=None,
+        confidence=request.confidence,
+        reuse=Reuse.NONE,
+        max_staleness_s=None,
+        account=request.account,
+        idempotency_key=None,
+        body_hash=request.body_hash,
+    )
