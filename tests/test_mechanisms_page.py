@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from mechanisms.families import MEASUREMENTS
+from mechanisms.local.encodings import ENCODINGS
 from tests.test_regressions import exists
 
 CHECKOUT = Path(__file__).resolve().parents[1]
@@ -34,6 +36,22 @@ def test_nothing_is_left_out(first: str, expected: list[str], width: int) -> Non
         named = re.findall(r"`(tests/[^`]+)`", " ".join(cells))
         assert named, number
         assert [name for name in named if not exists(name)] == [], number
+
+
+def test_every_mechanism_has_its_evidence() -> None:
+    """Shows that each kind of measurement and each encoder has a row, with a law, a refuted variant and rows."""
+    start = LINES.index("## Evidence, mechanism by mechanism")
+    end = LINES.index("## The errors of the texts")
+    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in LINES[start:end] if line[:1] == "|"]
+    named = [name for row in cells for name in re.findall(r"`(\w+)`", row[0])]
+    assert len(named) == len(set(named))
+    assert set(named) >= set(MEASUREMENTS) | {kind.name for kind in ENCODINGS}
+    for row in cells[2:]:
+        assert len(row) == 4, row[0]
+        tests = [re.findall(r"`(tests/[^`]+)`", cell) for cell in row[1:]]
+        assert tests[0] or "`" in row[1], row[0]
+        assert tests[1], row[0]
+        assert [name for names in tests for name in names if not exists(name)] == [], row[0]
 
 
 def test_files_that_are_named_are_there() -> None:
