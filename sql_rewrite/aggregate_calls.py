@@ -9,17 +9,19 @@ from sqlglot import exp
 
 from privacy.aggregate import AggregateFunction
 from privacy.policy import ColumnType
+from privacy.statistic_kind import StatisticKind
 from sql_rewrite.aggregates import BY_NAME, called
 from sql_rewrite.expressions import ColumnRef, Expression, form_of
 from sql_rewrite.filled import fill
 from sql_rewrite.functions import cast
 from sql_rewrite.hints import AGGREGATES, REASONS, instead_of, listed
 from sql_rewrite.levels import GROUPINGS
+from sql_rewrite.lift_difference import difference
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.operands import operands_of
 from sql_rewrite.plan import Aggregate
 from sql_rewrite.quantile_calls import QuantileReader, is_quantile
-from sql_rewrite.quantile_moments import MOMENTS, since_start
+from sql_rewrite.quantile_moments import MOMENTS, Shown, seconds_of, since_start
 from sql_rewrite.refuse import refuse
 from sql_rewrite.syntax import consume, kinds_of, rendered
 from sql_rewrite.text import Text
@@ -124,8 +126,8 @@ class AggregateReader:
         self._lifter = lifter
         self.counted: dict[int, Expression] = {}
         """What COUNT(x) counts, by the identity of its node: where x is never NULL the aggregate counts rows."""
-        self.moments: dict[int, ColumnType] = {}
-        """The types of the moments whose quantiles are those of numbers, by the identity of the call's node."""
+        self.moments: dict[int, Shown] = {}
+        """What the numbers of calls are shown as, where they are of moments or intervals, by the call's identity."""
         self._quantiles = QuantileReader(text, lifter)
 
     def condition(self, node: exp.Expr, clause: str) -> Expression:
@@ -240,6 +242,10 @@ class AggregateReader:
     def _value(self, node: exp.Expr, function: AggregateFunction, operand: exp.Expr) -> Expression:
         """The argument of an aggregate of values. Errors: Refused."""
         text = self._text
+        ranked = function.statistic is StatisticKind.RANKS
+        if (ranked or function is AggregateFunction.AVERAGE) and difference(self._lifter, operand) is not None:
+            self.moments[id(node)] = "interval"
+            operand = seconds_of(operand)
         argument = self._lifter.value(operand)
         if argument.type is ColumnType.BOOLEAN and function is AggregateFunction.SUM:
             argument = cast(argument, ColumnType.INTEGER)
@@ -291,6 +297,8 @@ class AggregateReader:
             return AggregateFunction.ROWS, None, False
         if isinstance(operand, exp.Distinct):
             return self._counted_once(self._different(node, operand))
+        if difference(self._lifter, operand) is not None:
+            operand = seconds_of(operand)
         argument = self.counted[id(node)] = self._lifter.lift(operand)
         if argument.nullable:
             return AggregateFunction.VALUES, argument, False

@@ -35,6 +35,7 @@ from sql_rewrite.narrowed_values import narrowed_core
 from sql_rewrite.plan import Aggregate, Chosen, Core
 from sql_rewrite.preserved import check_preserved, drops_nobody
 from sql_rewrite.public_ranges import with_public_ranges
+from sql_rewrite.quantile_moments import Shown
 from sql_rewrite.refuse import refuse
 from sql_rewrite.row_condition import RowCondition
 from sql_rewrite.select_list import SelectList
@@ -77,7 +78,7 @@ class CoreBlock:
         self.numbers: dict[str, str] = {}
         """Keys that are whole numbers: their names in the core, and in the shell, where they are doubles."""
         self.aggregates: dict[exp.Expr, Aggregate] = {}
-        self.moments: dict[exp.Expr, ColumnType] = {}
+        self.moments: dict[exp.Expr, Shown] = {}
         """The calls of aggregates that are dates or timestamps."""
 
     def core(self) -> Core:

@@ -20,7 +20,7 @@ from sql_rewrite.identifying import identifying_column
 from sql_rewrite.levels import GROUPINGS, Levels
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.plan import Aggregate
-from sql_rewrite.quantile_moments import as_moment
+from sql_rewrite.quantile_moments import Shown, as_moment
 from sql_rewrite.refuse import refuse
 from sql_rewrite.released import aliased, column
 from sql_rewrite.select_list import SelectList
@@ -56,7 +56,7 @@ class CoreShell:
         select: SelectList,
         keys: KeyNames,
         aggregates: Mapping[exp.Expr, Aggregate],
-        moments: Mapping[exp.Expr, ColumnType],
+        moments: Mapping[exp.Expr, Shown],
         names: SourceNames,
         lifter: ExpressionLift,
         nodes: ShellNodes,

@@ -8,7 +8,7 @@ from privacy.aggregate import AggregateFunction
 from privacy.refusal import Finding
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.plan import Plan
-from sql_rewrite.quantile_moments import moment_of, since_written
+from sql_rewrite.quantile_moments import number_written
 from sql_rewrite.value_bounds import written_argument
 
 __all__ = ["extreme_quantiles"]
@@ -24,11 +24,12 @@ def extreme_quantiles(plan: Plan, cores: tuple[BoundedCore, ...]) -> Iterable[Fi
                 far, side = (
                     ("least", "below") if aggregate.function is AggregateFunction.LEAST else ("greatest", "above")
                 )
-                kind = moment_of(aggregate)
+                written = written_argument(aggregate)
+                number = number_written(aggregate, written)
                 shown: tuple[str, ...] = ()
-                if kind is not None:
-                    number = since_written(written_argument(aggregate), kind)
+                if number is not None:
                     shown = (f"{aggregate.text.partition('(')[0]}({number}) beside it has an interval, and is free",)
+                    written = number if number.startswith("epoch") else written
                 part = "0.05" if far == "least" else "0.95"
                 yield Finding(
                     code="extreme_quantile",
@@ -37,7 +38,7 @@ def extreme_quantiles(plan: Plan, cores: tuple[BoundedCore, ...]) -> Iterable[Fi
                     "the noise hides; the interval reaches further where a few more could be.",
                     instead=(
                         *shown,
-                        f"QUANTILE_CONT({written_argument(aggregate)}, {part}) is a quantile that many people share",
+                        f"QUANTILE_CONT({written}, {part}) is a quantile that many people share",
                     ),
                     position=aggregate.position,
                 )

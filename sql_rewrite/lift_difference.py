@@ -5,10 +5,11 @@
     epoch(seen - born)                        epoch(seen) - epoch(born)
     EXTRACT(hour FROM seen - born)            date_sub('hour', born, seen) % 24
 
-An interval is no value of the language: it has months, days and a clock, of which the engine makes days of 24 hours and
-months of 30 days when it compares two. A difference of timestamps has no months, so it is longer than a constant
-exactly where the later moment is after the earlier one moved by it, a month being 30 days. AGE of dates has no clock,
-and its parts have one sign, so that it is compared by all of its days.
+An interval is no value of the language (a column of them is two columns, interval_columns.py): it has months, days and
+a clock, of which the engine makes days of 24 hours and months of 30 days when it compares two. A difference of
+timestamps has no months, so it is longer than a constant exactly where the later moment is after the earlier one moved
+by it, a month being 30 days. AGE of dates has no clock, and its parts have one sign, so that it is compared by all of
+its days.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from privacy.policy import ColumnType
+from privacy.refusal import Refused
 from sql_rewrite.expressions import Expression, Literal
+from sql_rewrite.interval_columns import moments_of_interval
 from sql_rewrite.lifter import Lifter, bare
 from sql_rewrite.refuse import refuse
 from sql_rewrite.spans import DAY, Span, constant_span, folded
@@ -34,8 +37,13 @@ _MONTH, _YEAR = 30, 360
 
 
 def difference(lifter: Lifter, node: exp.Expr) -> tuple[Expression, Expression] | None:
-    """The later and the earlier moment of `a - b`, one of which is a timestamp; None for any other node."""
+    """The later and the earlier moment of `a - b`, one of which is a timestamp; None for any other node.
+
+    A column of a nested query that holds such an interval is one.
+    """
     node = bare(node)
+    if isinstance(node, exp.Column):
+        return _held(lifter, node)
     if not isinstance(node, exp.Sub):
         return None
     if constant_span(lifter, node.expression) is not None or constant_span(lifter, node.this) is not None:
@@ -43,6 +51,16 @@ def difference(lifter: Lifter, node: exp.Expr) -> tuple[Expression, Expression] 
     later, earlier = lifter.siblings([node.this, node.expression])
     moments = later.type in _MOMENTS and earlier.type in _MOMENTS
     return (later, earlier) if moments and ColumnType.TIMESTAMP in (later.type, earlier.type) else None
+
+
+def _held(lifter: Lifter, node: exp.Column) -> tuple[Expression, Expression] | None:
+    if node.name.lower() not in lifter.text.intervals:
+        return None
+    try:
+        later, earlier = (lifter.column(moment) for moment in moments_of_interval(node))
+    except Refused:
+        return None
+    return later, earlier
 
 
 def age_of(lifter: Lifter, node: exp.Expr) -> tuple[exp.Anonymous, Expression, Expression] | None:
@@ -61,7 +79,7 @@ def compared(lifter: Lifter, node: exp.Expr, operator: str, left: exp.Expr, righ
     if operator not in _MIRRORED:
         return None
     for one, other, meant in ((left, right, operator), (right, left, _MIRRORED[operator])):
-        if type(bare(one)) not in (exp.Sub, exp.Anonymous):
+        if type(bare(one)) not in (exp.Sub, exp.Anonymous, exp.Column):
             continue
         span = constant_span(lifter, other)
         if span is None or constant_span(lifter, one) is not None:

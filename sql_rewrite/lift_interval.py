@@ -65,7 +65,8 @@ def _interval(lifter: Lifter, node: exp.Expr) -> Refused:
     return refuse(
         "unsupported_type",
         f"{lifter.text.spelled(node) or 'a - b'} of timestamps is refused",
-        "It is an interval, which is no value here: it is compared with INTERVAL, or a number is taken of it.",
+        "It is an interval: its mean, its median and its extremes are answered, it is compared with INTERVAL, and "
+        "anything else takes a number of it.",
         f"write epoch({a} - {b}) / 86400, which are days, or date_diff('day', {b}, {a})",
         f"compare it with a constant: {a} - {b} > INTERVAL 30 DAY",
         position=lifter.text.position(node),

@@ -9,7 +9,7 @@ from sqlglot import exp
 from privacy.policy import ColumnType
 from sql_rewrite.expressions import Expression, Literal
 from sql_rewrite.lift_constant import literal_value, typed
-from sql_rewrite.lift_difference import compared
+from sql_rewrite.lift_difference import compared, difference
 from sql_rewrite.lift_refusal import unread, worded
 from sql_rewrite.lifter import Lifter, Reader
 from sql_rewrite.operands import operands_of
@@ -61,11 +61,16 @@ def _connector(lifter: Lifter, node: exp.Expr) -> Expression:
 
 def _binary(lifter: Lifter, node: exp.Expr) -> Expression:
     consume(node, "this", "expression", text=lifter.text, what=worded(node))
-    if type(node.this) in _MAYBE_INTERVALS or type(node.expression) in _MAYBE_INTERVALS:
+    if _maybe_interval(lifter, node.this) or _maybe_interval(lifter, node.expression):
         found = compared(lifter, node, _BINARY[type(node)], node.this, node.expression)
         if found is not None:
             return found
     return lifter.make(node, _BINARY[type(node)], *lifter.siblings([node.this, node.expression]))
+
+
+def _maybe_interval(lifter: Lifter, node: exp.Expr) -> bool:
+    """Whether a side of a comparison may be an interval: a difference, AGE, or a column that holds one."""
+    return type(node) in _MAYBE_INTERVALS or (isinstance(node, exp.Column) and bool(lifter.text.intervals))
 
 
 def _not(lifter: Lifter, node: exp.Expr) -> Expression:
@@ -90,8 +95,12 @@ def _divide(lifter: Lifter, node: exp.Expr) -> Expression:
 
 def _is(lifter: Lifter, node: exp.Expr) -> Expression:
     consume(node, "this", "expression", "negate", text=lifter.text, what="IS")
-    value = lifter.lift(node.this)
     right = node.expression
+    moments = difference(lifter, node.this) if isinstance(right, exp.Null) else None
+    if moments is not None:
+        operator, junction = ("is_not_null", "and") if node.args.get("negate") else ("is_null", "or")
+        return lifter.make(node, junction, *[lifter.make(node, operator, moment) for moment in moments])
+    value = lifter.lift(node.this)
     if isinstance(right, exp.Null):
         return lifter.make(node, "is_not_null" if node.args.get("negate") else "is_null", value)
     if isinstance(right, exp.Boolean):
@@ -117,7 +126,7 @@ def _compared(lifter: Lifter, node: exp.Expr) -> tuple[str, ...]:
 
 def _between(lifter: Lifter, node: exp.Expr) -> Expression:
     consume(node, "this", "low", "high", text=lifter.text, what="BETWEEN")
-    if type(node.this) in _MAYBE_INTERVALS:
+    if _maybe_interval(lifter, node.this):
         ends = ((">=", node.args["low"]), ("<=", node.args["high"]))
         found = [compared(lifter, node, operator, node.this, end) for operator, end in ends]
         if None not in found:

@@ -1,15 +1,18 @@
-"""Quantiles of dates and timestamps: those of whole days or seconds since a fixed moment, shown as moments.
+"""Quantiles of dates and timestamps, and means and quantiles of intervals: those of numbers, shown as what they are of.
 
-MEDIAN(born)   core:   MEDIAN(date_diff('day', DATE '1970-01-01', born))
-               shell:  TIMESTAMP '1970-01-01 00:00:00' + INTERVAL (a0 * 86400000) MILLISECOND
+MEDIAN(born)        core:   MEDIAN(date_diff('day', DATE '1970-01-01', born))
+                    shell:  TIMESTAMP '1970-01-01 00:00:00' + INTERVAL (a0 * 86400000) MILLISECOND
+AVG(ended - began)  core:   AVG(epoch(ended - began))
+                    shell:  INTERVAL (TRUNC(a0 / 86400)) DAY + INTERVAL (the rest * 1000000) MICROSECOND
 
-The types are DuckDB's: a date for MIN, MAX and QUANTILE_DISC of dates, a timestamp for all others.
+The types are DuckDB's: a date for MIN, MAX and QUANTILE_DISC of dates, a timestamp for all others; of a difference of
+timestamps an interval, which has seconds and no months, so that its number of seconds says all of it.
 """
 
 from __future__ import annotations
 
 import re
-from typing import assert_never
+from typing import Literal, assert_never
 
 import sqlglot
 from sqlglot import exp
@@ -20,14 +23,22 @@ from sql_rewrite.expressions import Call
 from sql_rewrite.plan import Aggregate
 from sql_rewrite.syntax import DIALECT
 
-__all__ = ["MOMENTS", "as_moment", "moment_of", "since_start", "since_written"]
+__all__ = ["MOMENTS", "Shown", "as_moment", "number_written", "seconds_of", "since_start"]
 
 MOMENTS = (ColumnType.DATE, ColumnType.TIMESTAMP)
+
+Shown = ColumnType | Literal["interval"]
+"""What the number of an aggregate is shown as."""
 
 _SINCE = {
     ColumnType.DATE: "date_diff('day', DATE '1970-01-01', x)",
     ColumnType.TIMESTAMP: "date_diff('second', TIMESTAMP '1970-01-01 00:00:00', x)",
 }
+_INTERVAL = (
+    "INTERVAL (TRY_CAST(TRUNC(x / 86400) AS INTEGER)) DAY + "
+    "INTERVAL (TRY_CAST((x - 86400 * TRUNC(x / 86400)) * 1000000 AS BIGINT)) MICROSECOND"
+)
+_SECONDS = re.compile(r"epoch|date_?part|extract|date_?diff", re.IGNORECASE)
 _NUMBER = re.compile(r"date_?diff", re.IGNORECASE)
 _MILLISECONDS = {ColumnType.DATE: 86_400_000, ColumnType.TIMESTAMP: 1_000}
 
@@ -37,12 +48,27 @@ def since_start(operand: exp.Expr, kind: ColumnType) -> exp.Expr:
     return _with(_SINCE[kind], operand)
 
 
-def since_written(written: str, kind: ColumnType) -> str:
-    """The same as SQL text."""
-    return _SINCE[kind].replace("x", written)
+def seconds_of(operand: exp.Expr) -> exp.Expr:
+    """The seconds of a difference of timestamps."""
+    return _with("epoch(x)", operand)
 
 
-def moment_of(aggregate: Aggregate) -> ColumnType | None:
+def number_written(aggregate: Aggregate, written: str) -> str | None:
+    """The number that an aggregate is of, as SQL text, where `written` is a moment or an interval; None for others."""
+    if _of_interval(aggregate):
+        return f"epoch({written})"
+    kind = _moment_of(aggregate)
+    return None if kind is None else _SINCE[kind].replace("x", written)
+
+
+def _of_interval(aggregate: Aggregate) -> bool:
+    argument = aggregate.argument
+    if not isinstance(argument, Call) or argument.operator != "subtract" or _SECONDS.search(aggregate.text):
+        return False
+    return all(isinstance(part, Call) and part.operator == "epoch" for part in argument.arguments)
+
+
+def _moment_of(aggregate: Aggregate) -> ColumnType | None:
     """Of which moments an aggregate is written, whose argument are days or seconds; None for one of numbers."""
     argument = aggregate.argument
     if not isinstance(argument, Call) or argument.operator != "date_diff" or _NUMBER.search(aggregate.text):
@@ -51,9 +77,11 @@ def moment_of(aggregate: Aggregate) -> ColumnType | None:
     return kind if kind in MOMENTS and aggregate.function.statistic is StatisticKind.RANKS else None
 
 
-def as_moment(number: exp.Expr, aggregate: Aggregate, kind: ColumnType) -> exp.Expr:
-    """The moment that is so many days or seconds after the fixed one."""
+def as_moment(number: exp.Expr, aggregate: Aggregate, kind: Shown) -> exp.Expr:
+    """The moment that is so many days or seconds after the fixed one, or the interval of so many seconds."""
     match kind:
+        case "interval":
+            return exp.Paren(this=_with(_INTERVAL, number))
         case ColumnType.DATE if aggregate.function.whole(ColumnType.INTEGER):
             return exp.Paren(this=_with("DATE '1970-01-01' + CAST(x AS INTEGER)", number))
         case ColumnType.DATE | ColumnType.TIMESTAMP:
@@ -68,6 +96,6 @@ def as_moment(number: exp.Expr, aggregate: Aggregate, kind: ColumnType) -> exp.E
 def _with(text: str, value: exp.Expr) -> exp.Expr:
     """The expression of a text of ours, with a value in place of x."""
     tree = sqlglot.parse_one(text, read=DIALECT)
-    (place,) = tree.find_all(exp.Column)
-    place.replace(value.copy())
+    for place in list(tree.find_all(exp.Column)):
+        place.replace(value.copy())
     return tree

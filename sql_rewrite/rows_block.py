@@ -13,6 +13,8 @@ from sql_rewrite.aggregate_calls import AggregateReader, aggregate_calls
 from sql_rewrite.constant_rows import constants_in
 from sql_rewrite.declared_groups import distinct_keys
 from sql_rewrite.expressions import Expression
+from sql_rewrite.interval_columns import logical, named_moments
+from sql_rewrite.lift_difference import difference
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.nested_block import Around, NestedBlock
 from sql_rewrite.preserved import check_nested
@@ -151,12 +153,20 @@ def _selects_rows(node: exp.Select) -> bool:
 
 def named_rows(rows: Rows, names: Sequence[str], text: Text, node: exp.Expr) -> Rows:
     """The rows with other names of their first columns. Errors: Refused."""
-    if len(names) > len(rows.columns):
-        raise too_many_names(names, len(rows.columns), text, node)
+    listed = logical(rows.columns)
+    if len(names) > len(listed):
+        raise too_many_names(names, len(listed), text, node)
     for name in names:
         check_name(name, text, node)
-    columns = tuple((names[i] if i < len(names) else name, found) for i, (name, found) in enumerate(rows.columns))
-    return replace(rows, columns=columns)
+    columns: list[tuple[str, Expression]] = []
+    for place, held in enumerate(listed):
+        if place >= len(names):
+            columns += held
+        elif len(held) == 1:
+            columns.append((names[place], held[0][1]))
+        else:
+            columns += named_moments(names[place], (held[0][1], held[1][1]), text)
+    return replace(rows, columns=tuple(columns))
 
 
 def too_many_names(names: Sequence[str], columns: int, text: Text, node: exp.Expr) -> Refused:
@@ -221,10 +231,16 @@ class RowsBlock(NestedBlock):
         name = written.alias if isinstance(written, exp.Alias) else output_name(self._text, written)
         if isinstance(written, exp.Alias):
             consume(written, "this", "alias", text=self._text, what="an alias")
-        found = self.lifter.lift(written.unalias())
+        moments = difference(self.lifter, written.unalias())
+        made = (
+            [(name, self.lifter.lift(written.unalias()))]
+            if moments is None
+            else named_moments(name, moments, self._text)
+        )
         if isinstance(written, exp.Alias):
-            self._aliases.setdefault(name.lower(), found)
-        return [(name, found)]
+            for column, found in made:
+                self._aliases.setdefault(column.lower(), found)
+        return made
 
     def _resolve(self, node: exp.Column) -> Expression:
         """A column of what is read, or of the select list before this one."""

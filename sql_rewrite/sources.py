@@ -358,6 +358,14 @@ class SourceNames:
         if found is not None:
             return found
         name, qualifier = node.name, node.table
+        if name.lower() in self._text.intervals:
+            raise refuse(
+                "unsupported_type",
+                f'column "{name[:63]}" is refused here',
+                "It is an interval, which is compared with INTERVAL, or has a mean, a median and extremes.",
+                f"write epoch({name[:63]}), which are its seconds",
+                position=self._text.position(node),
+            )
         entries: Sequence[Entry] = self.entries
         if qualifier:
             relation = self._relation(node)

@@ -29,6 +29,7 @@ from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.narrowed_values import Narrowing, conditions_of
 from sql_rewrite.plan import Aggregate, Arrangement, Core
+from sql_rewrite.quantile_moments import Shown
 from sql_rewrite.refuse import refuse
 from sql_rewrite.rows_block import RowsSeeker, listed
 from sql_rewrite.scope import Scope
@@ -210,8 +211,16 @@ class Stages:
         shown = " ".join(place.text.split())[:60] if place is not None else aggregate.text
         return released_value(core.name, aggregate.name, declared=_declared(aggregate, core), shown=shown)
 
-    def _moment(self, value: Expression, aggregate: Aggregate, kind: ColumnType | None, call: exp.Expr) -> Expression:
+    def _moment(self, value: Expression, aggregate: Aggregate, kind: Shown | None, call: exp.Expr) -> Expression:
         """The date that a released number of days stands for, or the number itself. Errors: Refused."""
+        if kind == "interval":
+            raise refuse(
+                "unsupported_type",
+                "a released interval inside the private part is refused",
+                "Released numbers are compared with numbers of people.",
+                "take the seconds on both sides: epoch(a - b) > (SELECT AVG(epoch(a - b)) ...)",
+                position=self._text.position(call),
+            )
         if kind is None:
             return value
         if kind is ColumnType.DATE and aggregate.function.whole(ColumnType.INTEGER):

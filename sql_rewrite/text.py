@@ -74,14 +74,18 @@ _UNIT = re.compile(r"(?:year|quarter|month|week|day|hour|minute|(?:milli|micro)?
 
 
 class Text:
-    """The analyst's text with its offsets: turns nodes into positions. `started` is what CURRENT_DATE and NOW() say."""
+    """The analyst's text with its offsets: turns nodes into positions. `started` is what CURRENT_DATE and NOW() say.
 
-    __slots__ = ("_lines", "_places", "sql", "started", "tokens")
+    `intervals` are the folded names of columns of nested queries that hold intervals (interval_columns.py).
+    """
+
+    __slots__ = ("_lines", "_places", "intervals", "sql", "started", "tokens")
 
     def __init__(self, sql: str) -> None:
         self.sql = sql
         self.tokens: list[Token] = []
         self.started: datetime.datetime | None = None
+        self.intervals: set[str] = set()
         self._lines: list[int] | None = None
         self._places: list[int] | None = None
 

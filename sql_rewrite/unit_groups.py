@@ -25,6 +25,8 @@ from privacy.policy import ROWS_STORED_MOST, Column, ColumnType, Dataset, Refere
 from privacy.refusal import Finding, Refused
 from sql_rewrite.aggregate_calls import NESTED, AggregateReader
 from sql_rewrite.expressions import ColumnRef, Expression, Interval, describe, form_of
+from sql_rewrite.interval_columns import named_moments
+from sql_rewrite.lift_difference import difference
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.narrowed_values import Narrowing, conditions_of
 from sql_rewrite.nested_block import Around, NestedBlock
@@ -95,12 +97,14 @@ class UnitBlock(NestedBlock):
         outputs: list[tuple[str, str]] = []
         for projection, value in zip(self._select.written, self._select.values, strict=True):
             shown = projection.alias if isinstance(projection, exp.Alias) else output_name(self._text, projection)
-            lifted = self._lifter.lift(value)
-            if having is not None:
-                lifted = Narrowing((lifted,), (having,), whole=False).value(lifted)
-            name = content_name("c", form_of(lifted))
-            columns.setdefault(name, (lifted, shown))
-            outputs.append((shown, name))
+            moments = difference(self._lifter, value)
+            made = [(shown, self._lifter.lift(value))] if moments is None else named_moments(shown, moments, self._text)
+            for called, lifted in made:
+                if having is not None:
+                    lifted = Narrowing((lifted,), (having,), whole=False).value(lifted)
+                name = content_name("c", form_of(lifted))
+                columns.setdefault(name, (lifted, shown))
+                outputs.append((called, name))
         groups = UnitGroups(
             sources=self._names.sources,
             where=where,

@@ -29,6 +29,8 @@ from privacy.policy import ROWS_STORED_MOST, Column, ColumnType, Dataset, Refere
 from privacy.refusal import Finding
 from sql_rewrite.aggregate_calls import NESTED, AggregateReader
 from sql_rewrite.expressions import ColumnRef, Expression, Literal, columns_of, describe, form_of
+from sql_rewrite.interval_columns import named_moments, shown_name
+from sql_rewrite.lift_difference import difference
 from sql_rewrite.lift_expression import ExpressionLift, Member
 from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.nested_block import Around, NestedBlock, Scalar
@@ -97,7 +99,7 @@ class WindowBlock(NestedBlock):
         where = RowCondition(self._text, self._names, self._select, AggregateReader(self._text, self._plain)).read(
             self._node.args.get("where")
         )
-        outputs = [(shown, self._output(found, shown)) for shown, found in self._listed()]
+        outputs = [(name, self._output(found, shown_name(name))) for name, found in self._listed()]
         condition = self._first_of(on) if on is not None else self._qualified()
         self._reader.check_used()
         computed = UnitRows(
@@ -200,19 +202,21 @@ class WindowBlock(NestedBlock):
                 relation = star_relation(self._names, projection, self._text)
                 listed += [(name, self._cell(found)) for name, found in self._names.star(relation)]
             else:
-                listed.append(self._projected(projection))
+                listed += self._projected(projection)
             self._check_columns(len(listed))
         return listed
 
-    def _projected(self, projection: exp.Expr) -> tuple[str, Expression]:
+    def _projected(self, projection: exp.Expr) -> list[tuple[str, Expression]]:
         aliased = isinstance(projection, exp.Alias)
         name = projection.alias if aliased else output_name(self._text, projection)
         if aliased:
             consume(projection, "this", "alias", text=self._text, what="an alias")
-        found = self._lifter.lift(projection.unalias())
-        if aliased:
-            self._aliases.setdefault(name.lower(), found)
-        return name, found
+        written = projection.unalias()
+        moments = difference(self._lifter, written)
+        made = [(name, self._lifter.lift(written))] if moments is None else named_moments(name, moments, self._text)
+        for column, found in made if aliased else ():
+            self._aliases.setdefault(column.lower(), found)
+        return made
 
     # Which rows are kept
 

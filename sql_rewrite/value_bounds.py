@@ -12,7 +12,7 @@ from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, column
 from sql_rewrite.functions import clip_columns
 from sql_rewrite.functions.moments import has_calendar_range
 from sql_rewrite.plan import Aggregate
-from sql_rewrite.quantile_moments import moment_of, since_written
+from sql_rewrite.quantile_moments import number_written
 from sql_rewrite.refuse import refuse
 
 __all__ = ["proved_range", "written_argument"]
@@ -74,9 +74,8 @@ def _clipped_call(aggregate: Aggregate, *, second: bool) -> str:
 def _clipped(aggregate: Aggregate, *, second: bool) -> str:
     """The arguments of a call with the one that has no bounds clipped."""
     if aggregate.second is None:
-        written, kind = written_argument(aggregate), moment_of(aggregate)
-        if kind is not None:
-            written = since_written(written, kind)
+        written = written_argument(aggregate)
+        written = number_written(aggregate, written) or written
         return f"{'DISTINCT ' * aggregate.distinct}GREATEST(<lowest>, LEAST({written}, <highest>))"
     texts = [describe(value) for value in aggregate.values]
     texts[second] = f"GREATEST(<lowest>, LEAST({texts[second]}, <highest>))"

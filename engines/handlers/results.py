@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 
 import duckdb
@@ -13,10 +14,13 @@ from engines.handler import Answer
 from engines.handlers.connection import KINDS, NULL_TYPES
 from privacy.values import Cell
 
-__all__ = ["LISTS", "columns_result", "places_result"]
+__all__ = ["LISTS", "SPANS", "columns_result", "places_result"]
 
 LISTS = "BIGINT[]"
 """The type of a column of lists."""
+
+SPANS = "INTERVAL"
+"""The type of a column of intervals, which travel as text: 3 days 04:00:00, a month being 30 days."""
 
 
 def columns_result(
@@ -47,7 +51,8 @@ def columns_result(
         if rows_max is not None and rows > rows_max:
             raise ValueError
         values: Sequence[Sequence[Cell]] = list(zip(*fetched, strict=True)) if fetched else [()] * len(kinds)
-        columns = [encode_values(kind, column) for kind, column in zip(kinds, values, strict=True)]
+        shown = [_spans(column) if name == SPANS else column for name, column in zip(types, values, strict=True)]
+        columns = [encode_values(kind, column) for kind, column in zip(kinds, shown, strict=True)]
     buffers = [buffer for column in columns for buffer in column.buffers]
     return {"rows": rows, "columns": [column.description for column in columns]}, buffers
 
@@ -79,12 +84,30 @@ def places_result(
     return {"rows": len(fetched), "columns": [column.description for column in columns]}, buffers
 
 
+def _spans(values: Sequence[object]) -> list[str | None]:
+    """Intervals as the engine writes them, in days, hours, minutes and seconds, all of one sign."""
+    return [None if value is None else _span(value) for value in values]
+
+
+def _span(value: object) -> str:
+    if not isinstance(value, datetime.timedelta):
+        raise TypeError("a column of intervals holds something else")
+    sign = "-" if value < datetime.timedelta(0) else ""
+    size = abs(value)
+    minutes, seconds = divmod(size.seconds, 60)
+    clock = f"{sign}{minutes // 60:02}:{minutes % 60:02}:{seconds:02}"
+    if size.microseconds:
+        clock += f".{size.microseconds:06}".rstrip("0")
+    days = f"{sign}{size.days} day{'' if size.days == 1 else 's'}" if size.days else ""
+    return " ".join(part for part in (days, clock if size.seconds or size.microseconds or not days else "") if part)
+
+
 def _as_array(kind: str, type_name: str) -> bool:
     return kind != "huge" and KINDS.get(type_name) == kind
 
 
 def _as_values(kind: str, type_name: str) -> bool:
-    if kind == "text" and (type_name.startswith("ENUM(") or type_name in NULL_TYPES):
+    if kind == "text" and (type_name.startswith("ENUM(") or type_name in (*NULL_TYPES, SPANS)):
         return True
     if kind == "decimal" and type_name.startswith("DECIMAL("):
         return True

@@ -25,7 +25,7 @@ from engines.handlers.connection import (
 )
 from engines.handlers.layout import PLAIN_TYPES
 from engines.handlers.plan import Twins
-from engines.handlers.results import columns_result
+from engines.handlers.results import SPANS, columns_result
 from engines.records import read_record
 from privacy.statement import Parameter
 from privacy.values import Json
@@ -33,7 +33,7 @@ from privacy.values import Json
 __all__ = ["ShellHandler"]
 
 _STORED = {**PLAIN_TYPES, "huge": "HUGEINT"}
-_RESULT_KINDS = {**KINDS, **dict.fromkeys(NULL_TYPES, "text")}
+_RESULT_KINDS = {**KINDS, **dict.fromkeys((*NULL_TYPES, SPANS), "text")}
 _Received = tuple[Mapping[str, object], tuple[memoryview, ...]]
 _DECIMAL = re.compile(r"DECIMAL\(\d{1,2},\d{1,2}\)\Z")
 _BROKEN = (duckdb.InternalException, duckdb.FatalException, duckdb.OutOfMemoryException, duckdb.IOException)

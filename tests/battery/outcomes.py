@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -62,7 +63,17 @@ def _place(row: Sequence[Any]) -> list[tuple[bool, str]]:
     return [(value is None, f"{value:.2f}" if isinstance(value, float) else str(value)) for value in row]
 
 
+def _seconds(span: str) -> float:
+    """The seconds of an interval as answers write it: 3 days 04:00:00.5, all of one sign."""
+    clock, days = span.split(" ")[-1], span.partition(" day")[0] if " day" in span else "0"
+    hours, minutes, seconds = (clock if ":" in clock else "0:0:0").lstrip("-").split(":")
+    size = abs(int(days)) * 86_400 + int(hours) * 3_600 + int(minutes) * 60 + float(seconds)
+    return -size if span.startswith("-") else size
+
+
 def _same(ours: Any, theirs: Any) -> bool:
+    if isinstance(theirs, datetime.timedelta):
+        return isinstance(ours, str) and _same(_seconds(ours), theirs.total_seconds())
     if theirs is None and isinstance(ours, int | float):
         return abs(ours) < 0.01  # the sum of no rows is 0, as its noise has no NULL
     if isinstance(ours, bool) or isinstance(theirs, bool):

@@ -268,7 +268,7 @@ SELECT kind, COUNT(*) FROM readings WHERE value > (SELECT AVG(value) + 2 * STDDE
 -- answered
 SELECT COUNT(*) FROM readings r JOIN (SELECT kind, AVG(value) AS mean FROM readings GROUP BY kind) m ON m.kind = r.kind WHERE r.value > m.mean
 
--- not yet: unsupported_sql
+-- answered
 SELECT k.kind, COUNT(r.value) FROM (VALUES ('heat'), ('power'), ('gas')) k(kind) LEFT JOIN readings r ON r.kind = k.kind GROUP BY k.kind
 
 -- answered
@@ -381,3 +381,27 @@ SELECT SUM(s) FROM (SELECT home, COUNT(*) OVER (PARTITION BY home ORDER BY value
 
 -- answered
 SELECT SUM(s) FROM (SELECT home, SUM(value) OVER (PARTITION BY home ORDER BY quality_opt GROUPS BETWEEN 1 PRECEDING AND 1 FOLLOWING EXCLUDE TIES) AS s FROM readings)
+
+-- answered
+SELECT kind, AVG(moment - TIMESTAMP '2023-01-01') AS d, AVG(epoch(moment - TIMESTAMP '2023-01-01')) AS s FROM readings WHERE moment BETWEEN '2023-01-01' AND '2025-01-01' GROUP BY kind HAVING AVG(moment - TIMESTAMP '2023-01-01') > INTERVAL 3 DAY ORDER BY d
+
+-- answered
+SELECT MAX(TIMESTAMP '2025-01-01' - moment) AS d, COUNT(moment - TIMESTAMP '2023-01-01') AS n, INTERVAL 90 MINUTE AS i FROM readings WHERE moment BETWEEN '2023-01-01' AND '2025-01-01'
+
+-- answered
+SELECT COUNT(*), COUNT_IF(EXTRACT(hour FROM s) > 12) FROM (SELECT moment - TIMESTAMP '2023-01-01' AS s FROM readings) t WHERE s > INTERVAL 3 DAY AND t.s BETWEEN INTERVAL 1 DAY AND INTERVAL 300 DAY
+
+-- answered
+WITH a(k, s) AS (SELECT kind, moment - TIMESTAMP '2023-01-01' FROM readings), b AS (SELECT * FROM a WHERE s < INTERVAL 700 DAY) SELECT k, AVG(LEAST(GREATEST(epoch(s) / 3600, 0), 20000)) AS hours FROM b GROUP BY k
+
+-- answered
+SELECT COUNT(*) FROM (SELECT home, MAX(moment) - MIN(moment) AS stay, COUNT(*) AS n FROM readings GROUP BY home) t WHERE stay > INTERVAL 500 DAY
+
+-- answered
+SELECT COUNT(gap), COUNT_IF(gap IS NULL), COUNT_IF(gap IS NOT NULL AND gap <= INTERVAL 1 DAY) FROM (SELECT moment - LAG(moment) OVER (PARTITION BY home ORDER BY moment) AS gap FROM readings) t
+
+-- answered
+SELECT COUNT_IF(s > INTERVAL 300 DAY) FROM (SELECT moment - TIMESTAMP '2023-01-01' AS s FROM readings UNION ALL SELECT moment - TIMESTAMP '2022-12-31' FROM readings WHERE value > 50) t
+
+-- answered
+SELECT COUNT(*) FROM (SELECT home, moment - LAG(moment) OVER (PARTITION BY home ORDER BY moment) AS gap FROM readings) WHERE gap > INTERVAL 1 DAY

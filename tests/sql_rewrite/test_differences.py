@@ -9,9 +9,12 @@ import duckdb
 import pytest
 
 from privacy.refusal import Refused
+from sql_rewrite.bound import bound
 from sql_rewrite.evaluate import evaluate
 from sql_rewrite.expressions import Expression
 from sql_rewrite.lift import lift
+from sql_rewrite.plan_key import core_key
+from tests.battery.worlds import WORLDS
 from tests.sql_rewrite.datasets import CLINIC
 
 EPOCH = datetime.datetime(2020, 1, 1)
@@ -79,7 +82,7 @@ def test_several_spellings_are_one_question() -> None:
 @pytest.mark.parametrize(
     ("text", "code", "advice"),
     [
-        ("AVG(CAST(born AS TIMESTAMP) - TIMESTAMP '2020-01-01')", "unsupported_type", "epoch(a - b) / 86400"),
+        ("SUM(CAST(born AS TIMESTAMP) - TIMESTAMP '2020-01-01')", "unsupported_type", "epoch(a - b) / 86400"),
         ("COUNT_IF(AGE(CAST(born AS TIMESTAMP), born) > INTERVAL 1 DAY)", "unsupported_type", "AGE(CAST(a AS DATE)"),
         ("COUNT_IF(AGE(born, DATE '2020-01-01') > INTERVAL 1 HOUR)", "unsupported_type", "AGE(CAST(a AS DATE)"),
         (
@@ -94,3 +97,28 @@ def test_others_are_refused(text: str, code: str, advice: str) -> None:
         lift(f"SELECT {text} FROM people", CLINIC)
     finding = refused.value.findings[0]
     assert (finding.code, advice in "; ".join(finding.instead)) == (code, True)
+
+
+def test_a_mean_of_intervals_is_that_of_their_seconds() -> None:
+    """Shows that it is one release with the mean of seconds, and that a column of intervals is their difference."""
+    away = "moment - TIMESTAMP '2020-01-01'"
+    there = "WHERE moment > '2020-01-01' AND moment < '2021-01-01'"
+    texts = (
+        f"SELECT AVG({away}) FROM readings {there}",
+        f"SELECT AVG(epoch({away})) FROM readings {there}",
+        f"WITH r(moment, x) AS (SELECT moment, {away} FROM readings), s AS (SELECT * FROM r) "
+        f"SELECT AVG(t.x) FROM s AS t {there}",
+    )
+    sensors = WORLDS["sensors"]
+    assert len({core_key(one, sensors) for text in texts for one in bound(lift(text, sensors))}) == 1
+
+
+def test_an_interval_is_named_in_the_refusal_of_what_it_cannot_be() -> None:
+    """Shows the column's own name, and a number of it that can be written."""
+    text = "SELECT {} FROM (SELECT CAST(born AS TIMESTAMP) - TIMESTAMP '2020-01-01' AS x FROM people) AS t"
+    with pytest.raises(Refused) as refused:
+        lift(text.format("COUNT_IF(x > 3)"), CLINIC)
+    (finding,) = refused.value.findings
+    assert (finding.code, finding.what) == ("unsupported_type", 'column "x" is refused here')
+    assert finding.instead == ("write epoch(x), which are its seconds",)
+    assert lift(text.format("COUNT_IF(epoch(x) > 3)"), CLINIC)
