@@ -41,7 +41,11 @@ def column(name: str) -> np.ndarray:
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda v: f"{v['col']}-{v['width']}-{v['eps']}")
 def test_errors_reach_the_vectors(vector: dict) -> None:
     """Rows 9 and 30: over 4,000 releases the root mean square error of average and variance is the reference's, within
-    10 per cent, and below those of the textbook constructions."""
+    10 per cent, and below those of the textbook constructions: at epsilon 1 a 2.5th and a 5th of the textbook's own.
+
+    Of capital gain, whose mean is near the lower end of bounds up to 100,000, half and a third: the noisy sum alone
+    has that error at the whole price, and the textbook gives it half.
+    """
     x = np.clip(column(vector["col"]), 0, vector["width"])
     width = int(vector["width"])
     price = Price(NoiseFamily.LAPLACE, Fraction(str(vector["eps"])), Fraction(0))
@@ -64,6 +68,10 @@ def test_errors_reach_the_vectors(vector: dict) -> None:
         assert reached == pytest.approx(reference, rel=0.1)
         others = [rmse for name, (rmse, _) in vector[kind].items() if name.startswith(("seed", "centred"))]
         assert reached < min(others)
+        if vector["eps"] == 1 and (kind, degree) != ("avg", 2):
+            (textbook,) = [rmse for name, (rmse, _) in vector[kind].items() if name.startswith("seed")]
+            average_part, variance_part = (1.9, 3) if vector["col"] == "capital-gain" else (2.5, 5)
+            assert textbook / reached >= (average_part if kind == "avg" else variance_part)
 
 
 @pytest.mark.slow
