@@ -8,20 +8,27 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
+from accountant.account import Limit
 from accountant.ledger import Ledger, utc_now
 from engines.incidents import Incidents
 from engines.private import PrivateEngine
 from engines.shell import ShellEngine
 from mechanisms.randomness import SystemBits
+from migrations.upgrade import upgrade
+from privacy.policy import Dataset
+from server.administration.preview import Bench
 from server.administration.profiles import Profiles
 from server.answer import Journey
 from server.batches.batches import Batches
 from server.catalogue import ServedDatasets
+from server.datasets.invented import Invented, with_sources
 from server.jobs import JobPool
 from server.journey.pace import Pace
 from server.matrix import sql_matrix
@@ -40,7 +47,7 @@ from server.synthetic.making import Synthetics
 from server.synthetic.tables import DrawnTables
 from sql_rewrite.dialects import DIALECTS
 
-__all__ = ["build_services", "open_catalogue", "open_profiles"]
+__all__ = ["build_services", "open_catalogue", "open_preview", "open_profiles"]
 
 
 def open_catalogue(settings: Settings, registry: Registry) -> ServedDatasets:
@@ -79,6 +86,42 @@ def open_profiles(settings: Settings, ledger: Ledger, registry: Registry) -> Ite
             bits=SystemBits(),
             pace=_pace(settings, private),
         )
+
+
+@contextlib.contextmanager
+def open_preview(dataset: Dataset, document: Mapping[str, object], invented: Invented, limit: Limit) -> Iterator[Bench]:
+    """Where questions are tried on invented rows: a home of its own, with engines of its own, thrown away afterwards.
+
+    `document` is the dataset file of `dataset`, whose sources are replaced. Nobody but its caller sees an answer, and
+    no row of people is there, so answers wait for no visible moment.
+    Errors: DatasetRefused for declarations that invented rows do not fulfil.
+    """
+    with contextlib.ExitStack() as started:
+        home = Path(started.enter_context(tempfile.TemporaryDirectory(prefix="noisegate-preview-")))
+        settings = Settings(home=home)
+        settings.datasets_directory.mkdir(parents=True)
+        upgrade(settings.database())
+        for made in invented.tables:
+            made.write(settings.datasets_directory / f"{made.table.name}.csv")
+        private = PrivateEngine(workers=1, threads=settings.engine_threads, memory_limit_mb=settings.engine_memory_mb)
+        started.callback(private.close)
+        shell = ShellEngine(workers=1)
+        started.callback(shell.close)
+        ledger = Ledger(settings.database(), instance="preview", high_water=settings.high_water())
+        started.callback(ledger.close)
+        registry = Registry(settings.database(), secret=settings.keys_secret(), clock=utc_now)
+        started.callback(registry.close)
+        catalogue = open_catalogue(settings, registry)
+        tried = catalogue.register(with_sources(document), actor="preview")
+        journey = Journey(
+            ledger=ledger,
+            private=private,
+            shell=shell,
+            served=catalogue,
+            bits=SystemBits(),
+            pace=Pace(sleep=lambda _: None),
+        )
+        yield Bench(tried, invented, journey, ledger, shell, limit)
 
 
 def _checks(private: PrivateEngine, shell: ShellEngine, ledger: Ledger, catalogue: ServedDatasets) -> tuple[Check, ...]:

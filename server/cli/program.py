@@ -14,7 +14,21 @@ from typing import Annotated, Literal
 
 import typer
 
-from server.cli import access, asking, batches, care, datasets, doctor, models, risk, serving, statistics, synthetic, up
+from server.cli import (
+    access,
+    asking,
+    batches,
+    care,
+    datasets,
+    doctor,
+    models,
+    preview,
+    risk,
+    serving,
+    statistics,
+    synthetic,
+    up,
+)
 from server.cli.failure import EXIT_FAILED, EXIT_INTERRUPTED, CommandFailed
 from server.cli.options import option, spread
 from server.cli.output import CHECKOUT, painted, program, say, use_home
@@ -54,6 +68,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "dataset check": datasets.check_file, "dataset upgrade": datasets.upgrade_file, "dataset add": datasets.add,
     "dataset list": datasets.list_datasets, "dataset remove": datasets.remove,
     "dataset profile": datasets.profile, "dataset risk": risk.risk,
+    "dataset preview": preview.preview,
     "key create": access.create_key, "key revoke": access.revoke_key, "key list": access.list_keys,
     "budget set": access.set_budget, "budget show": access.show_budgets,
 }  # fmt: skip
