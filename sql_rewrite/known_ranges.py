@@ -25,7 +25,7 @@ from typing import Self
 
 from privacy.bounds import number_of_date, number_of_timestamp
 from privacy.policy import ColumnType
-from sql_rewrite.apart_facts import DIFFERENCES, apart_by, negated, pair_of, sign_of
+from sql_rewrite.apart_facts import DIFFERENCES, apart_by, negated, pair_of
 from sql_rewrite.expressions import (
     ANY,
     Call,
@@ -100,8 +100,8 @@ class Facts:
         pair = pair_of(call)
         found = self.ranges.get(pair.own, ANY)
         if not pair.exact:
-            signed = sign_of(self.ranges.get(pair.apart, ANY))
-            found = _meet(found, signed) or found
+            apart = pair.of_clock(self.ranges.get(pair.apart, ANY))
+            found = _meet(found, apart) or found
         return found if pair.sign > 0 else negated(found)
 
     def both(self, other: Facts) -> Facts:
@@ -340,6 +340,8 @@ def _said(expression: Expression, interval: Interval) -> Facts:
         if isinstance(expression, Call) and expression.operator in DIFFERENCES:
             pair = pair_of(expression)
             found[pair.own] = interval if pair.sign > 0 else negated(interval)
+            if pair.unit is not None:
+                found[pair.apart] = pair.clock(found[pair.own])
         else:
             found[_form(expression)] = interval
         composed = composed or isinstance(expression, Call)

@@ -16,6 +16,7 @@ from sql_rewrite.empty_groups import empty_groups
 from sql_rewrite.extremes import extreme_quantiles
 from sql_rewrite.plan import Plan
 from sql_rewrite.presence import presence_by_count
+from sql_rewrite.wide_differences import wide_differences
 from sql_rewrite.wide_ranges import wide_ranges
 
 __all__ = ["RULES", "answer_warnings", "plan_warnings"]
@@ -29,6 +30,7 @@ RULES: tuple[Rule, ...] = (
     extreme_quantiles,
     presence_by_count,
     wide_ranges,
+    wide_differences,
 )
 """Rules over the bounded plan, in the order in which answers list their findings."""
 

@@ -31,15 +31,15 @@ from sql_rewrite.plan import GROUPS, Aggregate, Plan, Source, UnitGroups, UnitRo
 from sql_rewrite.unit_facts import contribution_bound
 from sql_rewrite.value_bounds import written_argument
 
-__all__ = ["wide_ranges"]
+__all__ = ["NARROWER", "SUMMED", "WIDE", "clipped", "ends_of", "wide_ranges"]
 
-_WIDE = 100
+WIDE = 100
 """Ranges up to here are not warned of."""
 
-_NARROWER = 25
+NARROWER = 25
 """By how much the range that is suggested is narrower, about."""
 
-_SUMMED = (StatisticKind.MOMENTS, StatisticKind.SUM)
+SUMMED = (StatisticKind.MOMENTS, StatisticKind.SUM)
 _NUMBERS = (ColumnType.INTEGER, ColumnType.NUMBER)
 
 _Columns = frozenset[tuple[str, str]]
@@ -94,11 +94,11 @@ def _reads(expression: Expression, columns: Collection[tuple[str, str]]) -> bool
 
 def _of_aggregate(aggregate: Aggregate, computed: _Columns) -> Iterator[Finding]:
     argument = aggregate.argument
-    if aggregate.function.statistic not in _SUMMED or argument is None or argument.type not in _NUMBERS:
+    if aggregate.function.statistic not in SUMMED or argument is None or argument.type not in _NUMBERS:
         return
     wide = [column for column in columns_of(argument) if (column.relation, column.name) in computed]
-    ends, narrow = _ends(argument), _ends(_narrowed(argument, computed))
-    if not wide or ends is None or narrow is None or ends[1] - ends[0] < _WIDE:
+    ends, narrow = ends_of(argument), ends_of(_narrowed(argument, computed))
+    if not wide or ends is None or narrow is None or ends[1] - ends[0] < WIDE:
         return
     if 2 * (narrow[1] - narrow[0]) > ends[1] - ends[0]:
         return  # something else makes it wide, or the text narrows it already
@@ -110,14 +110,14 @@ def _of_aggregate(aggregate: Aggregate, computed: _Columns) -> Iterator[Finding]
         why=f'"{describe(wide[0])}" is computed within each unit, from as many rows as are stored, and nobody declared '
         "how large it gets. The noise follows from the range, not from the values.",
         instead=(
-            f"{name}({distinct}{_clipped(written_argument(aggregate), *ends)}) where hardly any unit has more",
+            f"{name}({distinct}{clipped(written_argument(aggregate), *ends)}) where hardly any unit has more",
             "ask an administrator to declare how many rows of one unit count",
         ),
         position=aggregate.position,
     )
 
 
-def _ends(expression: Expression) -> tuple[Fraction, Fraction] | None:
+def ends_of(expression: Expression) -> tuple[Fraction, Fraction] | None:
     """The range of an expression, None without ends."""
     found = interval_of(clip_columns(expression))
     return None if found.lower is None or found.upper is None else (found.lower, found.upper)
@@ -129,7 +129,7 @@ def _narrowed(node: Expression, computed: _Columns) -> Expression:
         declared = node.declared
         if (node.relation, node.name) not in computed or declared is None:
             return node
-        lower, upper = (None if end is None else end / _NARROWER for end in (declared.lower, declared.upper))
+        lower, upper = (None if end is None else end / NARROWER for end in (declared.lower, declared.upper))
         if node.type is ColumnType.INTEGER:
             lower = None if lower is None else Fraction(math.floor(lower))
             upper = None if upper is None else Fraction(math.ceil(upper))
@@ -143,11 +143,11 @@ def _said(lower: Fraction, upper: Fraction) -> str:
     return f"up to {number_text(upper)}" if lower >= 0 else f"from {number_text(lower)} to {number_text(upper)}"
 
 
-def _clipped(written: str, lower: Fraction, upper: Fraction) -> str:
+def clipped(written: str, lower: Fraction, upper: Fraction) -> str:
     """The argument as it is written, clipped at the ends that are far away."""
-    if upper >= _WIDE // 2:
-        written = f"LEAST({written}, {_rounded(float(upper) / _NARROWER)})"
-    return f"GREATEST({written}, -{_rounded(-float(lower) / _NARROWER)})" if lower <= -_WIDE // 2 else written
+    if upper >= WIDE // 2:
+        written = f"LEAST({written}, {_rounded(float(upper) / NARROWER)})"
+    return f"GREATEST({written}, -{_rounded(-float(lower) / NARROWER)})" if lower <= -WIDE // 2 else written
 
 
 def _rounded(number: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import random
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from sql_rewrite.expressions import ColumnRef, Expression, Interval, Literal, Va
 from sql_rewrite.functions import build
 from sql_rewrite.known_ranges import NOTHING, Reader, State, Subjects
 from sql_rewrite.lift import lift
+from tests.battery.worlds import WORLDS
 from tests.sql_rewrite.datasets import CLINIC, clinic
 from tests.sql_rewrite.test_narrowed_values import HOLDS
 
@@ -32,7 +34,7 @@ DAYS: list[Value] = [None, *((FIRST + datetime.timedelta(days=n)).date() for n i
 HOURS: list[Value] = [None, *(FIRST + datetime.timedelta(hours=n) for n in (0, 5, 24, 30, 800, 9_000))]
 SMALL: list[Value] = [None, *range(-3, 4), 2**62, -(2**62)]
 VALUES = {X: SMALL, Y: SMALL, Z: [None, -1.5, 0.0, 0.5, 2.0, 1e300, -1e300], D: DAYS, E: DAYS, M: HOURS, N: HOURS}
-_MOVED = apart_facts._moved
+_MOVED, _CLOCK = apart_facts._moved, apart_facts._moved_clock
 ENDS: list[Value] = [datetime.date(1, 1, 1), datetime.date(9999, 12, 31)]
 
 
@@ -49,6 +51,10 @@ def differences() -> list[Expression]:
     for one, other in ((D, E), (E, D), (M, N), (N, M), (D, M), (M, D)):
         for name, units in (("date_diff", "day month year week"), ("date_sub", "day month"), ("age_part", "year")):
             found += [build(name, (word(unit), one, other)) for unit in units.split()]
+    for one, other in ((M, N), (N, M), (D, M), (M, D)):
+        found.append(build("subtract", (build("epoch", (one,)), build("epoch", (other,)))))
+        for name in ("date_diff", "date_sub"):
+            found += [build(name, (word(unit), one, other)) for unit in ("hour", "minute", "second")]
     return found
 
 
@@ -70,7 +76,8 @@ def condition(rng: random.Random, depth: int = 2) -> Expression:
         return build(rng.choice(["and", "or"]), (condition(rng, depth - 1), condition(rng, depth - 1)))
     symbol = rng.choice(["=", "<>", "<", "<=", ">", ">="])
     if rng.random() < 0.4:
-        return build(symbol, (rng.choice(differences()), Literal(rng.choice([-31, -1, 0, 1, 2, 32]), T.INTEGER)))
+        number = rng.choice([-31, -1, 0, 1, 2, 32]) * rng.choice([1, 1, 60, 3_600])
+        return build(symbol, (rng.choice(differences()), Literal(number, T.INTEGER)))
     if rng.random() < 0.3:
         return build(symbol, tuple(rng.sample([X, Y, Z], 2)))
     return build(symbol, tuple(moved(rng, one) for one in rng.sample([D, E, M, N], 2)))
@@ -110,7 +117,11 @@ def test_what_is_said_of_differences_is_true_of_them() -> None:
         (apart_facts, "_ordered", lambda a, b: (("apart", *sorted((canonical(a), canonical(b)), key=repr)), 1)),
         (apart_facts, "_moved", lambda node: (_MOVED(node)[0], 0, 0)),
         (apart_facts, "_WHOLE", (T.INTEGER, T.DATE, T.NUMBER)),
-        (known_ranges, "sign_of", lambda interval: interval),
+        (apart_facts, "_moved_clock", lambda node: (_CLOCK(node)[0], 0, 0)),
+        (apart_facts, "sign_of", lambda interval: interval),
+        (apart_facts, "math", SimpleNamespace(floor=round, ceil=round)),
+        (apart_facts, "_SECOND", Fraction(10**9)),
+        (apart_facts, "_CLOCKED", {**apart_facts._CLOCKED, "hour": 1}),
         (known_ranges, "_CERTAIN", tuple(State)),
     ],
 )
@@ -174,3 +185,45 @@ def test_a_condition_on_one_side_meets_chosen_bounds(argument: str, where: str, 
     assert known.upper is not None
     assert low <= known.lower <= low + 1
     assert high - 1 <= known.upper <= high
+
+
+PAIRS = (
+    "SELECT AVG({}) FROM readings AS a JOIN readings AS b ON a.home = b.home "
+    "WHERE a.moment > '2023-01-01' AND a.moment < '2024-01-01' AND b.moment > '2023-01-01' AND b.moment < '2024-01-01' "
+)
+
+
+@pytest.mark.parametrize(
+    ("argument", "low", "high"),
+    [
+        ("date_diff('minute', a.moment, b.moment)", 0, 90),
+        ("date_diff('hour', b.moment, a.moment)", -2, 0),
+        ("date_sub('second', a.moment, b.moment)", 0, 5_400),
+        ("epoch(b.moment - a.moment)", 0, 5_400),
+        ("b.moment - a.moment", 0, 5_400),
+    ],
+)
+@pytest.mark.parametrize(
+    "where",
+    [
+        "b.moment - a.moment BETWEEN INTERVAL 0 HOUR AND INTERVAL 90 MINUTE",
+        "b.moment >= a.moment AND b.moment <= a.moment + INTERVAL 90 MINUTE",
+        "epoch(b.moment - a.moment) BETWEEN 0 AND 5400",
+        "b.moment >= a.moment AND epoch(a.moment) - epoch(b.moment) >= -5400",
+    ],
+)
+def test_differences_of_timestamps_are_narrowed_in_every_unit(argument: str, low: int, high: int, where: str) -> None:
+    """Shows that what is said of moments, of their difference or of its seconds is known in each unit."""
+    (core,) = bound(lift(f"{PAIRS.format(argument)} AND {where}", WORLDS["sensors"]))
+    found = core.statistics[0].argument
+    assert found is not None
+    assert interval_of(found) == Interval(Fraction(low), Fraction(high))
+
+
+def test_days_moved_by_hours_are_not_whole_days_apart() -> None:
+    """Shows that a day before another one and an hour may be that other one."""
+    later = build("add_interval", (E, *(Literal(part, T.INTEGER) for part in (0, 0, 3_600_000_000))))
+    facts = Reader(Subjects.of([D, E, build("subtract", (D, E))]), declared=False).read(
+        build("<", (build("as_timestamp", (D,)), later)), State.TRUE, NOTHING
+    )
+    assert facts.of(build("subtract", (D, E))) == Interval(None, Fraction(1, 24))

@@ -96,3 +96,34 @@ def test_what_is_computed_from_such_a_number_is_warned_of(sql: str) -> None:
 def test_what_is_narrow_already_is_not_warned_of(sql: str) -> None:
     """Shows conditions and functions that narrow, keys of groups, and counts, without the warning."""
     assert warned(sql, automatic()) == []
+
+
+NEAR = (
+    "SELECT {} FROM readings AS a JOIN readings AS b ON a.home = b.home "
+    "WHERE a.moment > '2023-01-01' AND a.moment < '2024-01-01' AND b.moment > '2023-01-01' AND b.moment < '2024-01-01'"
+)
+
+
+@pytest.mark.parametrize(
+    ("argument", "advice"),
+    [
+        (
+            "AVG(date_diff('minute', a.moment, b.moment))",
+            "LEAST(date_diff('minute', a.moment, b.moment), 30000), -30000",
+        ),
+        ("AVG(b.moment - a.moment)", "AVG(GREATEST(LEAST(epoch(b.moment - a.moment), 2000000), -2000000))"),
+        (
+            "SUM(epoch(b.moment - a.moment) / 3600)",
+            "SUM(GREATEST(LEAST(epoch(b.moment - a.moment) / 3600, 400), -400))",
+        ),
+    ],
+)
+def test_a_difference_of_moments_that_nobody_narrowed_is_warned_of(argument: str, advice: str) -> None:
+    """Shows the advice, that it is answered when pasted, and that it and conditions on both end the warning."""
+    sensors, sql = WORLDS["sensors"], NEAR.format(argument)
+    (finding,) = warned(sql, sensors)
+    assert advice in finding.instead[0]
+    ((candidate, *_),) = pasted(sql, finding, finding.instead[0])
+    assert warned(candidate, sensors) == []
+    assert len(warned(f"{sql} AND b.moment >= a.moment", sensors)) == 1
+    assert warned(f"{sql} AND b.moment BETWEEN a.moment AND a.moment + INTERVAL 2 HOUR", sensors) == []
