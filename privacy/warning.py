@@ -27,7 +27,7 @@ WARNINGS: dict[str, str] = {
     "groups_nearly_unique": "A key has nearly as many values as rows, so hardly any group has enough units.",
     "held_to_range": "A value was held to its range, or has none, or its interval is as wide as the range.",
     "nobody_seen": "The noisy number of rows behind an average, a spread or a guess cannot be told from zero.",
-    "null_not_skipped": "LEAST or GREATEST of several columns is NULL where one of them is, unlike DuckDB's own.",
+    "null_not_skipped": "LEAST or GREATEST is NULL where one of its arguments is, unlike DuckDB's own.",
     "other_meaning": "A text in GoogleSQL's spelling means something else here, in a point that is named.",
     "presence_by_count": "BOOL_OR or BOOL_AND of people is read from a noisy count, which may hide a few rows.",
     "range_not_narrowed": "The noise is that of all values which a number computed within each unit may have.",

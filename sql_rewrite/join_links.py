@@ -260,9 +260,18 @@ def link_of(
             "write the other conditions in nested queries on either side",
             position=text.position(rest[0]),
         )
-    if found is not None and outer == "LEFT" and isinstance(joined, Source):
-        inside += [(joined.relation, part) for part in rest]
+    if found is not None and outer == "LEFT" and (isinstance(joined, Source) or joined.rows.plain):
+        inside += [(tables_of(joined)[0].relation, part) for part in rest]
         return found
+    if found is not None and outer == "LEFT":
+        raise refuse(
+            "unsupported_sql",
+            "a LEFT JOIN of a nested query is refused",
+            "The nested query computes columns or joins tables: rows that it leaves out and rows that are missing "
+            "could not be distinguished. It is not answered yet.",
+            "join the table itself, and compute outside: CASE WHEN v.key IS NOT NULL THEN v.x * 2 END",
+            position=place(),
+        )
     if on is None and not using and kind in ("", "CROSS"):
         raise refuse(
             "join_not_on_key",

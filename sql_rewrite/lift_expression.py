@@ -143,7 +143,13 @@ class ExpressionLift:
             self.warnings.extend(outside_declaration(operator, arguments, partial(self.text.position, node)))
         elif operator in EXTREMES:
             place = partial(self.text.position, node)
-            self.warnings.extend(null_extremes(operator, arguments, partial(operands_of, self, node), place))
+            around = node.parent
+            while isinstance(around, exp.Paren):
+                around = around.parent
+            clips = isinstance(around, exp.Least | exp.Greatest | exp.Coalesce)
+            self.warnings.extend(
+                null_extremes(operator, arguments, partial(operands_of, self, node), place, clips=clips)
+            )
         return made
 
     def _build(self, operator: str, arguments: Sequence[Expression]) -> Expression:

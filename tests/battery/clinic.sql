@@ -813,3 +813,21 @@ SELECT hospital_id, COUNT(v.visit_id) AS n FROM (SELECT * FROM visits WHERE hosp
 
 -- answered
 SELECT sex, hospital_id, COUNT(v.visit_id) AS n FROM visits v JOIN patients p USING (patient_id) FULL JOIN hospitals h USING (hospital_id) WHERE sex = 'male' GROUP BY 1, 2
+
+-- answered
+SELECT COUNT(*), COUNT(v.cost), SUM(v.cost) FROM patients p LEFT JOIN (SELECT patient_id, cost, department AS d FROM visits WHERE department <> 'Oncology') v ON v.patient_id = p.patient_id AND v.cost > 10000 AND v.d <> 'General'
+
+-- answered
+SELECT COUNT(*), COUNT(v.n), SUM(v.n) FROM patients p LEFT JOIN (SELECT patient_id, COUNT(*) AS n FROM visits GROUP BY patient_id) v ON v.patient_id = p.patient_id AND v.n > 4
+
+-- answered
+SELECT COUNT(*), COUNT(v.n) FROM patients p LEFT JOIN (SELECT patient_id, COUNT(*) AS n FROM visits GROUP BY patient_id HAVING SUM(cost) > 1000) v ON v.patient_id = p.patient_id AND v.n BETWEEN 2 AND 4 WHERE p.age > 20
+
+-- answered
+SELECT COUNT(*), COUNT(v.cost) FROM patients p LEFT JOIN (SELECT patient_id, cost, ROW_NUMBER() OVER (PARTITION BY patient_id ORDER BY cost) AS k FROM visits) v ON v.patient_id = p.patient_id AND v.k <= 2 AND v.cost > 5000
+
+-- answered
+SELECT COUNT(*), COUNT(v.n) FROM patients p LEFT JOIN (SELECT patient_id, department, COUNT(*) AS n FROM visits GROUP BY ALL) v ON v.patient_id = p.patient_id AND v.department = 'Oncology'
+
+-- answered
+SELECT COUNT(*), COUNT(u.cost) FROM patients p LEFT JOIN (SELECT patient_id, cost FROM visits UNION ALL SELECT patient_id, cost / 2 FROM visits) u ON u.patient_id = p.patient_id AND u.cost > 5000

@@ -23,18 +23,25 @@ def test_columns_that_may_be_null_are_warned_of() -> None:
     """Shows the advice, once for each call."""
     advice = "LEAST(COALESCE(total, discount_opt), COALESCE(discount_opt, total)) is as in DuckDB"
     assert warned("SELECT SUM(LEAST(total, discount_opt)) FROM orders") == [advice]
+    one = "COALESCE(LEAST(discount_opt, 0.2), 0.2) is as in DuckDB"
+    assert warned("SELECT SUM(LEAST(discount_opt, 0.2)) FROM orders") == [one]
+    assert warned("SELECT SUM(GREATEST(0.1, discount_opt)) FROM orders") == [
+        "COALESCE(GREATEST(0.1, discount_opt), 0.1) is as in DuckDB"
+    ]
 
 
 @pytest.mark.parametrize(
     "sql",
     [
         "SELECT SUM(GREATEST(0, LEAST(discount_opt, 1))) FROM orders",
-        "SELECT SUM(LEAST(discount_opt, 0.2)) FROM orders",
+        "SELECT SUM(LEAST((GREATEST(discount_opt, 0)), 1)) FROM orders",
+        "SELECT SUM(LEAST(total, 5)) FROM orders",
+        "SELECT SUM(COALESCE(LEAST(discount_opt, 0.2), 0.2)) FROM orders",
         "SELECT SUM(LEAST(COALESCE(total, discount_opt), COALESCE(discount_opt, total))) FROM orders",
     ],
 )
 def test_clipping_is_not_warned_of(sql: str) -> None:
-    """Shows that beside constants a missing value is missing, and that the advice ends the warning."""
+    """Shows that between constants a missing value is missing, and that the advice ends the warning."""
     assert warned(sql) == []
 
 
