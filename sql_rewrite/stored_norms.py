@@ -97,7 +97,8 @@ def unit_table(table: Table, columns: Iterable[str]) -> UnitTable:
 
 def sums_are_norms(bounded: BoundedCore) -> bool:
     """Whether each sum of a core is that of its units' norms, each times its factor: without groups, of all rows."""
-    return not bounded.core.keys and all(map(_is_norm, bounded.statistics)) and known_norms(bounded) is not None
+    # Only what has known norms is a sum over rows: quantiles are not.
+    return not bounded.core.keys and known_norms(bounded) is not None and all(map(_is_norm, bounded.statistics))
 
 
 def _is_norm(item: BoundedStatistic) -> bool:

@@ -275,6 +275,7 @@ def test_norms_in_tables_of_units_change_no_identity_and_save_work() -> None:
     for sql, of_units in (
         ("SELECT COUNT(*) AS n FROM visits", True),
         ("SELECT AVG(cost) AS a FROM visits", False),
+        ("SELECT COUNT(*) AS n, AVG(cost) AS a, VARIANCE(cost) AS v FROM visits", False),
     ):
         rows, units = chosen(core(sql, dataset=beside), Fraction(7)), chosen(core(sql, dataset=own), Fraction(7))
         assert core_key(core(sql, dataset=beside), beside) == core_key(core(sql, dataset=own), own)
@@ -284,6 +285,9 @@ def test_norms_in_tables_of_units_change_no_identity_and_save_work() -> None:
         before, after = work_of([rows], first=[rows]), work_of([units], first=[units])
         assert after.unit_nanoseconds <= before.unit_nanoseconds
         assert after.row_nanoseconds < before.row_nanoseconds
+    median = "SELECT MEDIAN(cost) AS m FROM visits"
+    assert lower(core(median, dataset=own)) == lower(core(median, dataset=beside))
+    assert work_of([core(median, dataset=own)]) == work_of([core(median, dataset=beside)])
 
 
 def test_totals_that_a_snapshot_keeps_are_those_of_the_same_values() -> None:
