@@ -308,7 +308,8 @@ def _core(bounded: BoundedCore, costs: EngineCosts, passes: int, *, typical: int
     joins = sum(not join.on_unit or bool(join.also) for join in written)
     row = costs.scan + costs.join * (len(bounded.core.sources) - 1) if not paired else costs.pair + costs.join * joins
     row += costs.sum * sums + costs.key * len(keys) + costs.join * sum(len(join.also) for join in written)
-    row += costs.place * sum(b.statistic.tree is not None for b in bounded.statistics)
+    place = costs.place if typical is None else costs.place_usual
+    row += place * sum(b.statistic.tree is not None for b in bounded.statistics)
     texts = [key for key in keys if key.type is ColumnType.TEXT]
     compared = sum(min(meter.characters(key), _KEY_CHARACTERS) for key in texts) * costs.key_character
     row += compared

@@ -72,7 +72,9 @@ class EngineCosts:
     window: float
     """One window function."""
     place: float
-    """Counting a row by its place in a tree."""
+    """Counting a row by its place in a tree, at worst."""
+    place_usual: float
+    """The same where the time of a whole table is predicted: most of its rows are in places that others are in."""
     unit: float
     """Grouping by unit and key first."""
     key: float
