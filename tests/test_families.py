@@ -22,7 +22,7 @@ from server.cli import asking
 from server.wire.requests import QueryBody
 from tests.mechanisms.support import SeededBits, scalar_core, selected_core, units
 from tests.mechanisms.test_release import COUNT_ESTIMATE
-from tests.trees import sources
+from tests.trees import sources, walked
 
 CORES = {"public": scalar_core([units("n")], [COUNT_ESTIMATE]), "hidden": selected_core()}
 DELTA = Fraction(1, 10**6)
@@ -118,7 +118,7 @@ def test_nobody_reads_a_part_of_a_mechanisms_name() -> None:
     names = {*MEASUREMENTS, *(family.value for family in NoiseFamily)}
     found = []
     for name, tree in sources("privacy", "mechanisms", "accountant", "sql_rewrite", "server"):
-        for node in ast.walk(tree):
+        for node in walked(tree):
             compared: list[ast.expr] = []
             if isinstance(node, ast.Compare):
                 compared = [node.left, *node.comparators]

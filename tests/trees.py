@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-__all__ = ["CHECKOUT", "files_of", "sources", "tree_of"]
+__all__ = ["CHECKOUT", "files_of", "sources", "tree_of", "walked"]
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 
@@ -28,3 +28,9 @@ def files_of(room: str) -> list[str]:
 def tree_of(name: str) -> ast.Module:
     """The tree of one file."""
     return ast.parse((CHECKOUT / name).read_text(encoding="utf-8"), name)
+
+
+@cache
+def walked(tree: ast.Module) -> tuple[ast.AST, ...]:
+    """All nodes of a tree, for every rule that looks at each of them."""
+    return tuple(ast.walk(tree))

@@ -8,7 +8,7 @@ import pytest
 
 from privacy.refusal import CODES, Collector, Finding, Refused
 from privacy.warning import WARNINGS
-from tests.trees import sources
+from tests.trees import sources, walked
 
 ROOMS = ("privacy", "sql_rewrite", "mechanisms", "engines", "accountant", "server", "migrations")
 DOCUMENTS = {"server/wire/answers.py"}
@@ -66,7 +66,7 @@ def test_one_type_carries_the_words() -> None:
     """Shows that no other class has fields for what and why: exceptions and documents hold or show a Finding."""
     carriers = []
     for place, tree in sources(*ROOMS):
-        for node in ast.walk(tree):
+        for node in walked(tree):
             if isinstance(node, ast.ClassDef) and {"what", "why"} <= _fields(node) and place not in DOCUMENTS:
                 carriers.append(f"{place}: {node.name}")
     assert carriers == ["privacy/refusal.py: Finding"]
