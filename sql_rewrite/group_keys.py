@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from privacy.policy import ColumnType, Dataset
 from privacy.refusal import Finding, Refused
+from sql_rewrite.coarser_groups import coarser
 from sql_rewrite.evaluate import map_domain
 from sql_rewrite.expressions import Call, ColumnRef, Expression, describe, number_text
 from sql_rewrite.fraction_keys import whole_part
@@ -28,6 +29,9 @@ __all__ = ["FROM_EQUALITY", "GroupKey", "GroupKeyReader"]
 
 FROM_EQUALITY = "from_equality"
 """Marks keys that nobody wrote as such: what a nested query compares with the rows around it."""
+
+_SUGGESTED_MAX = 1_000
+"""Most groups of a key that a suggestion has."""
 
 _UNITS = ("day", "hour")
 """What a timestamp is cut to where it is a key."""
@@ -62,6 +66,7 @@ class GroupKeyReader:
         self._cells_max = dataset.limits.cells_max
         self._tables = dataset.tables
         self._nested = False
+        self._listed: list[exp.Expr] = []
 
     def read(self, group: exp.Expr) -> list[GroupKey]:
         """The keys of a GROUP BY. Errors: Refused."""
@@ -84,7 +89,8 @@ class GroupKeyReader:
                     f"The select list has {len(self._select.values)} columns.",
                     position=self._text.position(item),
                 )
-        return [self._key(node) for _, node in found if node is not None]
+        self._listed = [node for _, node in found if node is not None]
+        return [self._key(node) for node in self._listed]
 
     def most_frequent(self, call: exp.Expr, operand: exp.Expr) -> GroupKey:
         """What MODE chooses among, as a key that the call stands for. Errors: Refused.
@@ -208,6 +214,23 @@ class GroupKeyReader:
         from_ = f"FROM {named(table.name)} JOIN {named(parent.name)} USING ({named(way.key)})"
         return (f"{from_} GROUP BY {named(parent.unit_column)}, {key} groups within each person",)
 
+    def _coarser(self) -> str | None:
+        """The same query by its public keys, where it is a plain one."""
+        block = self._select.written[0].parent if self._select.written else None
+        if not isinstance(block, exp.Select) or not self._listed:
+            return None
+        known = [node for node in self._listed if self._is_public(node)]
+        query = coarser(block, self._text, known)
+        return None if query is None else f"by what many people share: {query}"
+
+    def _is_public(self, node: exp.Expr) -> bool:
+        try:
+            key = self._lifter.lift(node)
+        except Refused:
+            return False
+        domain = map_domain(key, _SUGGESTED_MAX)
+        return key.type is not ColumnType.NUMBER and domain is not None and identifying_column(key) is None
+
     def _group_by_unit(self, node: exp.Expr, key: Expression, column: ColumnRef) -> Refused:
         if column.is_unit:
             what = "grouping by the privacy unit is refused"
@@ -223,7 +246,7 @@ class GroupKeyReader:
             "group_by_unit",
             what,
             why,
-            "group by an attribute that many people share",
+            self._coarser() or "group by an attribute that many people share",
             *mean,
             position=self._text.position(node),
         )

@@ -139,7 +139,7 @@ _HINTS: Mapping[str, Hint] = {
         _said("COUNT_IF({x} % 2 = 1) counts the rows whose last bit is set"): "bit_and bit_or bit_xor bitstring_agg",
         _shared: "first last any_value arbitrary list array_agg string_agg group_concat listagg stringagg "
         "json_group_array first_value last_value",
-        _measured("GEOMEAN(GREATEST(1, {x})) is the geometric mean"): "product geomean geometric_mean",
+        _measured("GEOMEAN(GREATEST(1, {x})) is the geometric mean"): "product",
         _said(_PARTS): "week_of_year",
         _said("STRFTIME({d}, '%Y-%m-%d')"): "to_char date_format format_date formatdatetime",
         _said(

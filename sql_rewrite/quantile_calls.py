@@ -102,10 +102,12 @@ class QuantileReader:
     def _fraction(self, call: exp.Expr, node: exp.Expr) -> Fraction:
         """The part of the rows, a constant from 0 to 1. Errors: Refused."""
         if isinstance(node, exp.Array | exp.List | exp.Tuple):
-            raise self._refused(
-                call,
+            raise refuse(
+                "unsupported_sql",
+                f"{self._text.spelled(call) or 'a quantile'} is refused",
                 "It asks for several quantiles in one list, inside another expression.",
                 "write the list alone in the select list, or one call for each of them",
+                position=self._text.position(call),
             )
         value = self._lifter.lift(node)
         if not isinstance(value, Literal) or value.type not in (ColumnType.INTEGER, ColumnType.NUMBER):

@@ -143,6 +143,11 @@ class RowCondition:
             return [where]
         return [part for part in conjuncts(where) if id(part) not in self._names.linked]
 
+    def _meant(self, alias: exp.Expr) -> tuple[str, ...]:
+        """What to write instead of the alias of an expression."""
+        place = None if aggregate_calls([alias]) else self._text.position(alias)
+        return ("use HAVING",) if place is None else (f"{place.text} in place of the alias", "use HAVING")
+
     def _condition(self, node: exp.Expr, clause: str) -> Expression:
         calls = aggregate_calls([node])
         if calls:
@@ -162,7 +167,7 @@ class RowCondition:
                     "unsupported_sql",
                     f'the alias "{reference.name[:63]}" in {clause} is refused',
                     f"{clause} filters rows, before the select list is computed.",
-                    "use HAVING" if aggregate_calls([alias]) else "repeat the expression, or use HAVING",
+                    *self._meant(alias),
                     position=self._text.position(reference),
                 )
         return self._reader.condition(node, clause)

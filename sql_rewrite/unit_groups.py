@@ -37,6 +37,7 @@ from sql_rewrite.row_condition import RowCondition
 from sql_rewrite.rows import Rows
 from sql_rewrite.shell import output_name
 from sql_rewrite.sources import SourceNames
+from sql_rewrite.spelling import named
 from sql_rewrite.syntax import consume, populated, rebuilt
 from sql_rewrite.unit_calls import UnitCalls, written
 from sql_rewrite.unit_facts import constant_per_unit, contribution_bound, names_unit, rows_bound, rows_of_unit
@@ -237,7 +238,7 @@ class UnitBlock(NestedBlock):
             "unsupported_sql",
             f'column "{node.name[:63]}" is refused',
             "It is neither in GROUP BY nor in an aggregate, so a group may have several values of it.",
-            f"add it to GROUP BY, or write MIN({node.name[:63]})",
+            f"add {named(node.name[:63])} to GROUP BY, or write MIN({named(node.name[:63])})",
             position=self._text.position(node),
         )
 

@@ -77,6 +77,13 @@ def pasted(text: str, finding: Finding, line: str) -> Iterator[list[str]]:
     if quantile:
         yield list(_replaced(text, finding, quantile[1]))
         return
+    if piece.startswith("HAVING "):  # in place of the nested query's own, and of its LIMIT
+        position = finding.position
+        end = 0 if position is None else position.column - 1 + len(position.text)
+        begun = max(text.upper().rfind(word, 0, end) for word in ("HAVING", "GROUP BY", "LIMIT"))
+        begun = min(begun, text.upper().rfind("LIMIT", 0, end))
+        yield [text[:begun] + piece + text[end:], text[: text.upper().rfind("HAVING", 0, end)] + piece + text[end:]]
+        return
     if piece.startswith("GROUP BY "):
         piece = piece.partition(" groups within")[0]
         key, marked = piece.removeprefix("GROUP BY "), _marked(finding)

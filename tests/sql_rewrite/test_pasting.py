@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -77,7 +79,24 @@ def _calls() -> Iterator[tuple[str, str]]:
                 )
 
 
+def _suite() -> Iterator[tuple[str, str]]:
+    """Every query that a test of this room holds as it stands, of the first dataset that has its tables and columns."""
+    seen: set[str] = set()
+    for path in sorted(Path(__file__).parent.glob("test_*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+            if text in seen or not text.startswith(("SELECT ", "WITH ")) or "{" in text or "AS t (m)" in text:
+                continue
+            seen.add(text)
+            for world in ("hospital", "clinic", "shop", "sensors"):
+                codes = {one.code for one in findings(text, dataset_of(world))}
+                if codes.isdisjoint(("unknown_table", "unknown_column")):
+                    yield world, text
+                    break
+
+
 SOURCES = {
+    "suite": _suite,
     "newcomers": lambda: NEWCOMERS,
     "first steps": lambda: (("hospital", text) for text in FIRST_STEPS),
     "calls": _calls,
@@ -132,7 +151,8 @@ def failures(texts: Iterator[tuple[str, str]]) -> tuple[int, list[tuple[str, str
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("source", "least"), [("newcomers", 10), ("first steps", 15), ("calls", 400), ("hostile", 150), ("battery", 10)]
+    ("source", "least"),
+    [("suite", 100), ("newcomers", 10), ("first steps", 15), ("calls", 400), ("hostile", 150), ("battery", 10)],
 )
 def test_every_suggestion_works_when_pasted(source: str, least: int) -> None:
     """Shows it for each suggestion in each refusal and warning; lines that nobody knows as words are taken for SQL."""
@@ -166,3 +186,24 @@ def test_operands_stand_in_advice_as_they_were_written() -> None:
         ("SELECT AVG(smoker) FROM people", "COUNT(*) FILTER (WHERE smoker) counts"),
     ):  # fmt: skip
         assert line in [one for finding in findings(text, CLINIC) for one in finding.instead], text
+
+
+@pytest.mark.parametrize(
+    ("keys", "found"),
+    [
+        ("l_orderkey, o_orderdate, o_shippriority", "o_shippriority"),
+        ("ALL", "o_shippriority, o_orderpriority"),
+        ("o_custkey", ""),
+    ],
+)
+def test_groups_of_one_person_are_advised_with_what_many_share(keys: str, found: str) -> None:
+    """Shows the same numbers by the keys that everybody knows, in no order, and that they are answered."""
+    shown = "o_orderkey, o_shippriority, o_orderpriority, " if keys == "ALL" else ""
+    rows = "FROM orders, lineitem WHERE l_orderkey = o_orderkey AND (o_totalprice > 5)"
+    text = f"SELECT {shown}SUM(l_quantity) AS q {rows} GROUP BY {keys} ORDER BY q DESC LIMIT 3"
+    (finding,) = findings(text, WORLDS["tpch"])
+    (query,) = [offered(line) for line in finding.instead if line.startswith("by what many people share")]
+    listed = f"{found}, " if found else ""
+    grouped = f" GROUP BY {found}" if found else ""
+    assert query == f"SELECT {listed}SUM(l_quantity) AS q {rows}{grouped}"
+    assert bound(lift(query, WORLDS["tpch"]))

@@ -278,7 +278,7 @@ def test_no_administrator_can_give_a_cast_its_bounds() -> None:
         (
             "SELECT age // 10 AS d, COUNT(*) FROM people WHERE d > 3 GROUP BY d",
             "unsupported_sql",
-            "repeat the expression",
+            "age // 10 in place of the alias",
         ),
         ("SELECT COUNT(*) FROM people NATURAL JOIN hospitals", "join_not_on_key", "JOIN ... ON"),
         (
