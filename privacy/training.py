@@ -119,6 +119,8 @@ class TrainingFeature:
     offset: Fraction = Fraction(0)
     step: Fraction = Fraction(1)
     keys: tuple[str | None, ...] = ()
+    chosen: bool = False
+    """Whether its ends follow from bounds that the model chooses: nominal ones until a histogram of values is there."""
 
     def __post_init__(self) -> None:
         assert self.highest >= 1

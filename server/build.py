@@ -31,6 +31,7 @@ from server.catalogue import ServedDatasets
 from server.datasets.invented import Invented, with_sources
 from server.jobs import JobPool
 from server.journey.pace import Pace
+from server.journey.reuse import Stored
 from server.matrix import sql_matrix
 from server.models.models import Models
 from server.models.quoting import Quotes
@@ -192,7 +193,9 @@ def _models(it: _Parts, journey: Journey) -> Models:
     return Models(
         ledger=it.ledger,
         registry=it.registry,
-        quotes=Quotes(journey.admission, it.shell, DIALECTS[it.private.capabilities.dialect]),
+        quotes=Quotes(
+            journey.admission, it.shell, DIALECTS[it.private.capabilities.dialect], Stored(it.ledger, utc_now)
+        ),
         served=it.catalogue,
         private=it.private,
         bits=it.bits,

@@ -13,22 +13,24 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from privacy.aggregate import AggregateFunction
+from privacy.bounds import ValueBounds
 from privacy.policy import ColumnType, Dataset
 from privacy.refusal import Collector, Position, Refused
 from privacy.statement import Statement, StatementKey
 from privacy.training import COLUMNS_MAX, HELD_PLACES, FeatureKind, TrainingFeature, TrainingStatement, width_of
+from sql_rewrite.automatic_bounds import Place, bound_with, nominal_bounds, places_of, unbounded_columns, with_bounds
 from sql_rewrite.bound import bound_core
 from sql_rewrite.bounded import BoundedCore
 from sql_rewrite.conditions_first import conditions_first
 from sql_rewrite.cost import check_work
 from sql_rewrite.dialects.dialect import Dialect
 from sql_rewrite.encodings import coarser, moment_encoding
-from sql_rewrite.expressions import ColumnRef, Expression, Literal
+from sql_rewrite.expressions import ColumnRef, Expression, Literal, columns_of
 from sql_rewrite.functions import build, clip_columns
 from sql_rewrite.join_tree import unit_source
 from sql_rewrite.layer_values import Steps
@@ -70,6 +72,20 @@ class Training:
     rows_of_unit: int
     label_whole: bool
     """Whether the label is a condition, or whole numbers."""
+    open: tuple[Place, ...] = ()
+    """The columns whose bounds the model chooses from histograms of their values."""
+    used: Mapping[Place, ValueBounds] = field(default_factory=dict)
+    """Of these the bounds that features have: nominal ones before any is chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A feature as it is read, without its bounds; of a text its keys."""
+
+    name: str
+    column: str
+    keys: tuple[str | None, ...]
+    aggregate: Aggregate
 
 
 def lift_training(
@@ -79,8 +95,13 @@ def lift_training(
     parameters: Mapping[str, ParameterValue] | None = None,
     *,
     started: datetime.datetime | None = None,
+    chosen: Mapping[Place, ValueBounds] | None = None,
 ) -> Training:
-    """The rows of a model. Depends on the text and on declarations only. Errors: Refused, with all findings."""
+    """The rows of a model. Depends on the text and on declarations only. Errors: Refused, with all findings.
+
+    Where features need bounds that nothing declares, and the policy allows it, they have nominal ones; or `chosen`
+    ones, of the columns that are `open` without them: then nothing is refused that was not.
+    """
     roomy = replace(dataset, limits=replace(dataset.limits, statistics_max=COLUMNS_MAX + 1))
     plan = lift(sql, roomy, parameters, started=started, choose=False, write=_as_counts)
     if len(plan.cores) != 1 or plan.stages or plan.public or plan.cores[0].keys or plan.cores[0].choice is not None:
@@ -88,7 +109,7 @@ def lift_training(
     core = plan.cores[0]
     by_name = {aggregate.name: aggregate for aggregate in core.aggregates}
     findings = Collector()
-    read: list[tuple[TrainingFeature, Aggregate]] = []
+    raw: list[_Read] = []
     seen: dict[str, str] = {}
     for place, output in enumerate(plan.shell.outputs):
         with findings:
@@ -102,7 +123,14 @@ def lift_training(
                     "leave one of them out",
                     position=aggregate.position,
                 )
-            read.append(_feature(output.name, f"f{place}", aggregate))
+            raw.append(_read(output.name, f"f{place}", aggregate))
+    findings.refuse()
+    core, raw, places, used = _at_bounds(core, raw, dataset, chosen)
+    read: list[tuple[TrainingFeature, Aggregate]] = []
+    for one in raw:
+        with findings:
+            is_open = any(not places.isdisjoint(places_of(column, core)) for column in _columns(one))
+            read.append(_encoded(one, is_open=is_open))
     findings.refuse()
     labels = [pair for pair in read if pair[0].name.lower() == LABEL]
     features = tuple(feature for feature, _ in read if feature.name.lower() != LABEL)
@@ -123,13 +151,53 @@ def lift_training(
         )
     summed = tuple(replace(aggregate, function=AggregateFunction.SUM, distinct=False) for _, aggregate in read)
     bounded = bound_core(replace(core, aggregates=summed), dataset)
-    check_memory((bounded,), dialect.costs)
-    check_work((bounded,), dialect.costs)
+    if chosen is None:
+        check_memory((bounded,), dialect.costs)
+        check_work((bounded,), dialect.costs)
     # The same plan as the one whose cost was counted: an operator on a joined table is computed there, once for a row.
     statement = _statement(conditions_first(core), read, dialect, features=features, label=label)
     of_unit = rows_of_unit(core.sources)
     whole = of_label.argument is not None and of_label.argument.type is ColumnType.INTEGER
-    return Training(statement, bounded, plan, of_unit, whole)
+    return Training(statement, bounded, plan, of_unit, whole, tuple(sorted(places)), used)
+
+
+def _columns(read: _Read) -> tuple[ColumnRef, ...]:
+    return () if read.aggregate.argument is None else columns_of(read.aggregate.argument)
+
+
+def _at_bounds(
+    core: Core, raw: list[_Read], dataset: Dataset, chosen: Mapping[Place, ValueBounds] | None
+) -> tuple[Core, list[_Read], frozenset[Place], Mapping[Place, ValueBounds]]:
+    """The core and its features with bounds of the columns that have none: chosen ones, or nominal ones."""
+    summed = [replace(one.aggregate, function=AggregateFunction.SUM, distinct=False) for one in raw]
+    whole = replace(core, aggregates=tuple(summed))
+    try:
+        places = unbounded_columns(whole, dataset)
+    except Refused:
+        # No bounds of columns help, or the policy allows none to be chosen: each feature says so by itself.
+        return core, raw, frozenset(), {}
+    if not places:
+        return core, raw, frozenset(), {}
+    used: Mapping[Place, ValueBounds]
+    if chosen is None:
+        used = {place: nominal_bounds(_type_of(place, dataset)) for place in places}
+        made = with_bounds(whole, used)
+    else:
+        bounded, used = bound_with(whole, dataset, {place: chosen[place] for place in places})
+        made = bounded.core
+    held = [
+        replace(one, aggregate=replace(one.aggregate, argument=aggregate.argument))
+        for one, aggregate in zip(raw, made.aggregates, strict=True)
+    ]
+    return core, held, frozenset(places), used
+
+
+def _type_of(place: Place, dataset: Dataset) -> ColumnType:
+    table = dataset.table(place[0])
+    assert table is not None
+    column = table.column(place[1])
+    assert column is not None
+    return column.type
 
 
 def _as_counts(tree: exp.Expr, text: Text) -> exp.Expr:
@@ -166,8 +234,11 @@ def _unsupported(why: str, position: Position | None = None) -> Refused:
     return refuse("unsupported_sql", "the rows of the model are refused", why, _EXAMPLE, position=position)
 
 
-def _feature(name: str, column: str, aggregate: Aggregate) -> tuple[TrainingFeature, Aggregate]:
-    """A feature, and the sum that bounds what it reads. Errors: Refused."""
+def _read(name: str, column: str, aggregate: Aggregate) -> _Read:
+    """A feature, and the sum of what it reads: of a condition one and zero, of a text the place of its key.
+
+    Errors: Refused.
+    """
     argument = aggregate.argument
     if argument is None or (isinstance(argument, ColumnRef) and argument.is_unit):
         raise refuse(
@@ -197,7 +268,7 @@ def _feature(name: str, column: str, aggregate: Aggregate) -> tuple[TrainingFeat
             )
         listed = tuple([None if key is None else str(key) for key in keys])
         placed = replace(aggregate, argument=_places(argument, listed), text=f"SUM({name})")
-        return TrainingFeature(name, column, FeatureKind.KEYS, len(listed), keys=listed), placed
+        return _Read(name, column, listed, placed)
     if argument.type is ColumnType.BOOLEAN:
         one, zero = Literal(1, ColumnType.INTEGER), Literal(0, ColumnType.INTEGER)
         nothing = Literal(None, ColumnType.INTEGER)
@@ -213,6 +284,14 @@ def _feature(name: str, column: str, aggregate: Aggregate) -> tuple[TrainingFeat
         )
     else:
         aggregate = replace(aggregate, text=aggregate.text.replace("COUNT(DISTINCT ", "SUM(", 1))
+    return _Read(name, column, (), aggregate)
+
+
+def _encoded(read: _Read, *, is_open: bool) -> tuple[TrainingFeature, Aggregate]:
+    """A feature with its ends, and the sum that it is. Errors: Refused."""
+    name, column, aggregate = read.name, read.column, read.aggregate
+    if read.keys:
+        return TrainingFeature(name, column, FeatureKind.KEYS, len(read.keys), keys=read.keys), aggregate
     assert aggregate.argument is not None
     try:
         lower, upper = proved_range(aggregate, clip_columns(aggregate.argument))
@@ -225,6 +304,9 @@ def _feature(name: str, column: str, aggregate: Aggregate) -> tuple[TrainingFeat
             "ask an administrator to declare bounds for the column",
             position=aggregate.position,
         ) from None
+    if lower == upper and is_open:
+        # Where a histogram shows one value alone: a column that says nothing, as one that is declared so would.
+        upper += 1
     if lower == upper:
         raise refuse(
             "unsupported_sql",
@@ -235,7 +317,9 @@ def _feature(name: str, column: str, aggregate: Aggregate) -> tuple[TrainingFeat
         )
     encoding = moment_encoding(lower, upper, integer=aggregate.argument.type is ColumnType.INTEGER)
     encoding = coarser(encoding, STEP_BITS)
-    feature = TrainingFeature(name, column, FeatureKind.NUMBER, encoding.highest, encoding.offset, encoding.step)
+    feature = TrainingFeature(
+        name, column, FeatureKind.NUMBER, encoding.highest, encoding.offset, encoding.step, chosen=is_open
+    )
     return feature, aggregate
 
 

@@ -277,16 +277,10 @@ def _held(value: object) -> KeyValue | float:
 
 
 def _text(value: KeyValue | float) -> str:
-    match value:
-        case None:
-            return ""
-        case bool():
-            return "true" if value else "false"
-        case datetime.datetime():
-            return value.isoformat(sep=" ")
-        case datetime.date():
-            return value.isoformat()
-        case float():
-            return repr(value)
-        case _:
-            return str(value)
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, datetime.datetime):
+        return value.isoformat(sep=" ")
+    return value.isoformat() if isinstance(value, datetime.date) else str(value)

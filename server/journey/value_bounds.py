@@ -36,7 +36,7 @@ from sql_rewrite.lower import lower
 from sql_rewrite.norms import lower_norms, norm_core
 from sql_rewrite.value_histogram import ValueHistogram
 
-__all__ = ["NO_NORMS", "at_chosen_bounds"]
+__all__ = ["NO_NORMS", "at_chosen_bounds", "bounds_note", "chosen_by"]
 
 
 NO_NORMS: Mapping[str, ReleasedTable] = MappingProxyType({})
@@ -79,7 +79,7 @@ def at_chosen_bounds(
         cores.append(bounded)
         calibration = calibration.with_core(at_chosen_norms(calibration, bounded.described))
         notes[core.name] = tuple(
-            _note(place, used[place], _type(stage.histograms, place), sources[place], choices[place])
+            bounds_note(place, used[place], _type(stage.histograms, place), sources[place], choices[place])
             for place in places
         )
     histograms = tuple(
@@ -112,6 +112,17 @@ def _choice(
     table: ReleasedTable,
     norms: Mapping[str, ReleasedTable],
 ) -> BoundsChoice:
+    noise, from_zero, cells = _noise(prepared, calibration, (histogram.table, histogram.column.name), norms)
+    return chosen_by(histogram, table, noise=noise, from_zero=from_zero, cells=cells)
+
+
+def chosen_by(
+    histogram: ValueHistogram, table: ReleasedTable, *, noise: float, from_zero: bool, cells: int
+) -> BoundsChoice:
+    """The bounds that a released histogram chooses for sums over so many cells, `noise` as of `choose_bounds`.
+
+    Errors: ExecutionFailed for a table that is not of this histogram.
+    """
     domain = histogram.bounded.described.keys.domain
     assert domain is not None
     found = table.sums[0] if table.sums else None
@@ -122,7 +133,6 @@ def _choice(
         int(str(cell)): float(count) * grid for (cell,), count in zip(domain, found.values[:, 0].tolist(), strict=True)
     }
     lows, highs = histogram.ends(counts)
-    noise, from_zero, cells = _noise(prepared, calibration, (histogram.table, histogram.column.name), norms)
     return choose_bounds(
         lows,
         highs,
@@ -207,9 +217,10 @@ def _type(histograms: Sequence[ValueHistogram], place: Place) -> ColumnType:
     return next(one.column.type for one in histograms if (one.table, one.column.name) == place)
 
 
-def _note(
+def bounds_note(
     place: Place, bounds: ValueBounds, kind: ColumnType, source: BoundsSource, choice: BoundsChoice
 ) -> BoundsNote:
+    """What an answer says of chosen bounds."""
     table, column = place
     share, error = choice.share, choice.share_error
     return BoundsNote(

@@ -10,14 +10,22 @@ from mechanisms.interval import gaussian_two_sided, two_sided_alpha
 from mechanisms.measurement import plain_text
 from mechanisms.private_descent import Fitted, HeldOut
 from privacy.numbers import decimal_text
+from privacy.release import BoundsNote
 from privacy.training import HELD_PLACES, FeatureKind, TrainingFeature, Wanted
+from server.models.chosen_bounds import bounds_json
 from server.models.quoting import Quoted
 
 __all__ = ["encoding_body", "model_body", "predict_sql", "stored_answer"]
 
 
 def model_body(
-    quoted: Quoted, fitted: Fitted, tested: HeldOut | None, *, confidence: Fraction, count: float | None
+    quoted: Quoted,
+    fitted: Fitted,
+    tested: HeldOut | None,
+    *,
+    confidence: Fraction,
+    count: float | None,
+    notes: Sequence[BoundsNote],
 ) -> dict[str, object]:
     """The answer: a function of released numbers and of public facts."""
     statement, noise = quoted.training.statement, quoted.noise
@@ -72,7 +80,8 @@ def model_body(
         "held_out": None if tested is None else _tested_body(noise.tested_by, tested, noise.held),
         "confidence": decimal_text(confidence),
         "mechanisms": fitted_by,
-        "warnings": _warnings(quoted, tested),
+        "bounds": bounds_json(notes),
+        "warnings": [*_warnings(quoted, tested), *_bounds_warnings(notes)],
     }
 
 
@@ -86,8 +95,8 @@ def _columns(features: Sequence[TrainingFeature]) -> list[tuple[str | None, str 
     return columns
 
 
-def encoding_body(features: Sequence[TrainingFeature]) -> list[dict[str, object]]:
-    """How a row becomes what weights are multiplied with."""
+def encoding_body(features: Sequence[TrainingFeature], *, known: bool = True) -> list[dict[str, object]]:
+    """How a row becomes what weights are multiplied with; not `known` are ends that are to be chosen."""
     return [
         {"feature": feature.name, "kind": "keys", "keys": list(feature.keys), "low": None, "high": None}
         if feature.kind is FeatureKind.KEYS
@@ -95,8 +104,8 @@ def encoding_body(features: Sequence[TrainingFeature]) -> list[dict[str, object]
             "feature": feature.name,
             "kind": "number",
             "keys": None,
-            "low": float(feature.ends[0]),
-            "high": float(feature.ends[1]),
+            "low": float(feature.ends[0]) if known or not feature.chosen else None,
+            "high": float(feature.ends[1]) if known or not feature.chosen else None,
         }
         for feature in features
     ]
@@ -198,6 +207,19 @@ def _warnings(quoted: Quoted, tested: HeldOut | None) -> list[dict[str, str]]:
                 }
             )
     return found
+
+
+def _bounds_warnings(notes: Sequence[BoundsNote]) -> list[dict[str, str]]:
+    """Of columns of which a histogram shows nobody."""
+    return [
+        {
+            "code": "bounds_uncertain",
+            "text": f"The bounds of {note.column}, {note.lower} to {note.upper}, are a guess: the histogram of its "
+            "values shows nobody for certain. Ask for a greater epsilon, or write bounds in the text.",
+        }
+        for note in notes
+        if not note.certain
+    ]
 
 
 def stored_answer(body: dict[str, object]) -> bytes:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import threading
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -17,16 +18,21 @@ from fractions import Fraction
 from accountant.account import Account
 from accountant.errors import LedgerError
 from accountant.ledger import Ledger
-from accountant.request import Charged, CoreCharge, QueryRecord, Reserved, ReserveRequest, Reuse
+from accountant.request import Charged, CoreCharge, QueryRecord, Reserved, ReserveRequest, Reuse, StoredRelease
 from accountant.states import QueryStatus
 from engines.protocol import EngineLease, StatementEngine
+from mechanisms import release as releasing
 from mechanisms.interval import two_sided_alpha
 from mechanisms.private_descent import Descent, Fitted, HeldOut, regression
 from mechanisms.randomness import BitSource
+from mechanisms.released_table import ReleasedTable
+from privacy.bounds import ValueBounds
 from privacy.numbers import decimal_text
 from privacy.policy import Dataset
 from privacy.refusal import ExecutionFailed
+from privacy.release import BoundsNote, BoundsSource
 from privacy.training import Wanted
+from server import answer_rows
 from server.admitted import InFlight, Settled
 from server.journey.admission import Served
 from server.journey.agreed_price import at_agreed_price, moved
@@ -34,6 +40,7 @@ from server.journey.pace import Pace
 from server.journey.visible import VisibleRun
 from server.log import logger
 from server.models.answer import encoding_body, model_body, stored_answer
+from server.models.chosen_bounds import BoundsStage, bounds_json, reuse_of
 from server.models.quoting import Quoted, Quotes
 from server.models.terms import TrainModel, model_terms
 from server.published import MODEL
@@ -54,6 +61,8 @@ class ToTrain:
     request: TrainModel
     quoted: Quoted
     charged: tuple[Charged, ...]
+    reused: Mapping[str, StoredRelease]
+    """The stored histograms that serve, by what they ask."""
     started: float
 
 
@@ -87,7 +96,8 @@ class Models:
             },
             "columns": noise.width,
             "measurements": sum(times for _, times in noise.fitted_by) + (noise.tested_by is not None),
-            "encoding": encoding_body(quoted.training.statement.features),
+            "encoding": encoding_body(quoted.training.statement.features, known=False),
+            "bounds": bounds_json(_open_notes(quoted)),
             "first_moment_seconds": round(moments.first, 3),
             "tick_seconds": round(moments.tick, 4),
         }
@@ -121,7 +131,7 @@ class Models:
             raise
         with self._lock:
             self._waiting[reserved.query_id] = request.principal
-        return ToTrain(reserved.query_id, request, quoted, tuple(reserved.charged), started)
+        return ToTrain(reserved.query_id, request, quoted, tuple(reserved.charged), reserved.reused, started)
 
     def _reserved(self, model_id: str, request: TrainModel) -> tuple[Quoted, Reserved]:
         """The price on the accounts as they are now, and its reservation. Errors: as of `admit`, and PriceMoved."""
@@ -142,8 +152,9 @@ class Models:
                 raise ExecutionFailed(started=not self._end(model.query_id, void=True))
             visible = self.pace.visible(model.quoted.work, model.started, self.bits)
             body: dict[str, object] | None = None
+            fit = _Fit(self, model, lease, visible)
             try:
-                body = _Fit(self, model, lease, visible).body()
+                body = fit.body()
             except Exception as error:  # noqa: BLE001 - whatever it is, nothing of it may travel further
                 failed = type(error).__name__
             visible.wait()
@@ -153,7 +164,7 @@ class Models:
             raise ExecutionFailed
         try:
             content = stored_answer(body)
-            self.ledger.post(model.query_id, (), content)
+            self.ledger.post(model.query_id, fit.fresh, content)
         except Exception as error:  # noqa: BLE001 - rows were read: the charge stays, and there is one outcome
             logger().error("query_unsettled", query_id=model.query_id, exception=type(error).__name__)
             self._end(model.query_id, void=False)
@@ -204,11 +215,14 @@ class _Fit:
         self._lease = lease
         self._visible = visible
         self._count: float | None = None
+        self.fresh: list[StoredRelease] = []
+        """The histograms that were made for it."""
 
     def body(self) -> dict[str, object]:
         """The answer. Errors: ExecutionFailed."""
         model, models = self._model, self._models
-        quoted, dataset = model.quoted, model.quoted.dataset
+        quoted, notes = self._at_bounds()
+        dataset = quoted.dataset
         models.private.read_rows(
             models.served.snapshot(dataset), quoted.rows, timeout_seconds=self._seconds(dataset), lease=self._lease
         )
@@ -217,7 +231,7 @@ class _Fit:
         if quoted.noise.tested_by is not None:
             alpha = two_sided_alpha(model.request.confidence)
             tested = HeldOut.of(quoted.noise, self._released(quoted.noise.tested_by, fitted.sent()), alpha=alpha)
-        answer = model_body(quoted, fitted, tested, confidence=model.request.confidence, count=self._count)
+        answer = model_body(quoted, fitted, tested, confidence=model.request.confidence, count=self._count, notes=notes)
         return {
             "id": model.query_id,
             "method": model.request.method.value,
@@ -237,6 +251,42 @@ class _Fit:
             "policy_version": dataset.policy_version,
             "data_version": dataset.data_version,
         }
+
+    def _at_bounds(self) -> tuple[Quoted, tuple[BoundsNote, ...]]:
+        """The model within bounds that histograms choose, where features have none. Errors: ExecutionFailed."""
+        quoted, stage = self._model.quoted, self._model.quoted.stage
+        if stage is None:
+            return quoted, ()
+        tables, sources = zip(*(self._histogram(stage, place) for place in range(len(stage.of.keys))), strict=True)
+        choices = stage.chosen(tables, columns=quoted.noise.width, mu_squared=quoted.noise.mu_squared)
+        wanted = {place: ValueBounds(choice.lower, choice.upper) for place, choice in choices.items()}
+        quoted = self._models.quotes.at_bounds(quoted, self._model.request.sql, wanted)
+        return quoted, stage.notes(quoted.training.used, choices, sources)
+
+    def _histogram(self, stage: BoundsStage, place: int) -> tuple[ReleasedTable, BoundsSource]:
+        """A histogram of values: the stored one that serves, or a fresh one. Errors: ExecutionFailed."""
+        model, models, confidence = self._model, self._models, self._model.request.confidence
+        described, stored = stage.of.histograms[place].bounded.described, model.reused.get(stage.of.keys[place])
+        if stored is not None:
+            return answer_rows.from_stored(stored.body, described.name, confidence), BoundsSource.STORED
+        dataset = model.quoted.dataset
+        exact = models.private.run(
+            models.served.snapshot(dataset),
+            stage.of.statements[place],
+            timeout_seconds=self._seconds(dataset),
+            lease=self._lease,
+        )
+        table = releasing.release(described, stage.calibration, exact, bits=models.bits, confidence=confidence)
+        self.fresh.append(
+            stage.release(
+                place,
+                table,
+                principal=model.request.principal,
+                dataset=dataset.name,
+                query_id=model.query_id,
+            )
+        )
+        return table, BoundsSource.CHOSEN
 
     def _fitted(self) -> Fitted:
         noise = self._model.quoted.noise
@@ -269,6 +319,17 @@ class _Fit:
         return self._visible.seconds_left(dataset.limits.timeout_seconds)
 
 
+def _open_notes(quoted: Quoted) -> list[BoundsNote]:
+    """The columns whose bounds are to be chosen, and which of their histograms are there."""
+    stage = quoted.stage
+    if stage is None:
+        return []
+    return [
+        BoundsNote(*place, "", "", BoundsSource.STORED if key in quoted.served else BoundsSource.CHOSEN)
+        for place, key in zip(stage.of.places, stage.of.keys, strict=True)
+    ]
+
+
 def _retried(earlier: Reserved) -> Settled | InFlight:
     """An earlier request's model. Errors: ExecutionFailed for one that ended without an answer."""
     if earlier.answer is not None:
@@ -280,15 +341,19 @@ def _retried(earlier: Reserved) -> Settled | InFlight:
 
 def _reservation(model_id: str, request: TrainModel, quoted: Quoted) -> ReserveRequest:
     account: Account = quoted.path[0]
+    stage = quoted.stage
     key = hashlib.sha256(f"{MODEL} {model_id}".encode()).hexdigest()
     return ReserveRequest(
         query_id=model_id,
         principal=request.principal,
         account=account.id,
         body_hash=request.body_hash,
-        cores=(CoreCharge(core_key=key, quality=Fraction(1), events=(quoted.noise.event(),), lent=False),),
+        cores=(
+            CoreCharge(core_key=key, quality=Fraction(1), events=(quoted.noise.event(),), lent=False),
+            *(() if stage is None else stage.charges),
+        ),
         idempotency_key=request.idempotency_key,
-        reuse=Reuse.NONE,
+        reuse=Reuse.NONE if stage is None else reuse_of(quoted.dataset),
         most=quoted.cost,
         description={MODEL: model_id, "cores": [], "noise": "gaussian"},
     )

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from accountant.account import Account
-from accountant.request import Reuse
+from accountant.request import Reuse, StoredRelease
 from engines.encoding import DesignRows
 from engines.protocol import TwinPlanner
 from engines.shell import PlanFailed
 from engines.texts import AskedText, TextRefused
 from mechanisms.families import FAMILIES, NoiseFamily
 from mechanisms.private_descent import Method, ModelNoise
+from privacy.bounds import ValueBounds
+from privacy.composition import compose
+from privacy.events import Event
 from privacy.events.gaussian import gaussian_loss
 from privacy.loss import Loss
 from privacy.policy import Dataset
@@ -30,10 +34,13 @@ from privacy.training import (
 from privacy.unit import Neighbouring
 from server.floor import Floor
 from server.journey.admission import Admission
+from server.journey.reuse import Stored
 from server.models import refusals
+from server.models.chosen_bounds import BoundsStage, Histograms, histograms_of, left_for_model, reuse_of
 from server.models.terms import TrainModel
 from server.question import Question
 from server.spends import affordable_amount, cost_on
+from sql_rewrite.automatic_bounds import Place
 from sql_rewrite.cost import ROWS_ASSUMED, SAFETY, UNIT_NANOSECONDS_MAX, Work, check_work
 from sql_rewrite.dialects.dialect import Dialect
 from sql_rewrite.foreign import foreign_text
@@ -51,6 +58,9 @@ _CHUNK_NANOSECONDS = 50_000.0
 _ROUND_NANOSECONDS = 2_000_000.0
 """Of one round trip to the worker with its noise."""
 
+_LIFT_NANOSECONDS = 50_000_000.0
+"""Of choosing bounds, and of writing the rows anew within them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
@@ -66,11 +76,22 @@ class Quoted:
     """The norm to which gradients are held, of those of rows; of inputs, that of rows of the greatest norm."""
     clip_norm: Fraction
     """The norm to which rows are scaled, of entries between -1 and 1."""
+    started: datetime.datetime | None
+    """What CURRENT_DATE and NOW() say in its text."""
+    stage: BoundsStage | None
+    """The histograms by which it chooses bounds; None where all features have some."""
+    served: Mapping[str, StoredRelease]
+    """Stored histograms that serve for free, by what they ask."""
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What is charged: one event of the model, and those of the histograms that are made for it."""
+        return (self.noise.event(), *(() if self.stage is None else self.stage.events(self.served)))
 
     @property
     def loss(self) -> Loss:
         """What it costs."""
-        return self.noise.event().loss()
+        return compose(self.events)
 
     @property
     def cost(self) -> Fraction:
@@ -92,20 +113,25 @@ class Quotes:
     admission: Admission
     twins: TwinPlanner
     dialect: Dialect
+    stored: Stored
 
     def quote(self, request: TrainModel) -> Quoted:
         """The model as it would be fitted now. Errors: Refused; ExecutionFailed where the text cannot be judged."""
         asked = _question(request)
         dataset, path = self.admission.paying(asked)
         training = lift_training(request.sql, dataset, self.dialect, started=asked.started)
-        self._judge(request.sql, training, dataset, owner=request.principal)
+        histograms = histograms_of(training, dataset, self.dialect)
+        self._judge(request.sql, training, histograms, dataset, owner=request.principal)
         _check_label(request.method, training)
         statement = training.statement
         width = width_of(statement.features)
         if not request.method.logistic and width > PRODUCT_COLUMNS_MAX:
             raise Refused([refusals.too_wide(width, PRODUCT_COLUMNS_MAX)])
-        noise = _noise(request, dataset, path, width, classes=_two_classes(training))
-        work = _work(request, training, width, self.dialect)
+        noise, stage = _noise(request, dataset, path, width, classes=_two_classes(training), histograms=histograms)
+        served: Mapping[str, StoredRelease] = {}
+        if stage is not None:
+            served = self.stored.serving(stage.charges, reuse_of(dataset), request.principal, path[0])
+        work = _work(request, training, histograms, width, self.dialect)
         expected = (work.row_nanoseconds + work.plan_nanoseconds) * 1e-9
         if expected > dataset.limits.timeout_seconds:
             raise Refused([refusals.too_long(expected, dataset.limits.timeout_seconds)])
@@ -120,12 +146,24 @@ class Quotes:
             work=work,
             clip=Fraction(clip, most if clipping is Clipping.INPUTS else CLIPPED_UNITS),
             clip_norm=Fraction(clip if clipping is Clipping.INPUTS else most, ROW_UNITS),
+            started=asked.started,
+            stage=stage,
+            served=served,
         )
 
-    def _judge(self, sql: str, training: Training, dataset: Dataset, *, owner: str) -> None:
+    def at_bounds(self, quoted: Quoted, sql: str, chosen: Mapping[Place, ValueBounds]) -> Quoted:
+        """The model within chosen bounds: other rows, and the same noise, norms and price."""
+        training = lift_training(sql, quoted.dataset, self.dialect, started=quoted.started, chosen=chosen)
+        assert width_of(training.statement.features) == quoted.noise.width
+        return replace(quoted, training=training, rows=replace(quoted.rows, statement=training.statement))
+
+    def _judge(
+        self, sql: str, training: Training, histograms: Histograms | None, dataset: Dataset, *, owner: str
+    ) -> None:
         """Refuses a text that is not DuckDB's dialect, and rows that the engine cannot plan."""
         try:
-            self.twins.plan(dataset, [training.statement.rows], text=AskedText(sql, {}), owner=owner)
+            statements = [training.statement.rows, *(() if histograms is None else histograms.statements)]
+            self.twins.plan(dataset, statements, text=AskedText(sql, {}), owner=owner)
         except TextRefused as refused:
             raise foreign_text(sql, refused.step, refused.place) from None
         except PlanFailed:
@@ -165,9 +203,18 @@ def _check_label(method: Method, training: Training) -> None:
 
 
 def _noise(
-    request: TrainModel, dataset: Dataset, path: tuple[Account, ...], width: int, *, classes: bool
-) -> ModelNoise:
-    """The measurements that the price buys. Errors: Refused for a price that cannot be asked or paid."""
+    request: TrainModel,
+    dataset: Dataset,
+    path: tuple[Account, ...],
+    width: int,
+    *,
+    classes: bool,
+    histograms: Histograms | None,
+) -> tuple[ModelNoise, BoundsStage | None]:
+    """The measurements that the price buys, and histograms beside them where bounds are chosen.
+
+    Errors: Refused for a price that cannot be asked or paid.
+    """
     leaf, root = path[0], path[-1]
     currency = FAMILIES[NoiseFamily.GAUSSIAN].currency
     most, floor = dataset.limits.epsilon_max, Floor.of(dataset, root)
@@ -197,28 +244,31 @@ def _noise(
         noise = ModelNoise(
             method=request.method,
             width=width,
-            mu_squared=amount,
+            mu_squared=left_for_model(amount, histograms),
             iterations=request.iterations,
             held=int(request.held_out * HELD_PLACES),
             classes=classes,
         )
+        stage = None if histograms is None else histograms.priced(amount)
         loss = noise.event().loss()
+        whole = loss if stage is None else compose((noise.event(), *stage.events({})))
     except ValueError as error:
         raise Refused([refusals.no_noise(str(error))]) from None
     if floor.missing(loss) > 1:
         raise Refused([refusals.below_floor(floor)])
-    if cost_on(leaf, loss) > most:
+    if cost_on(leaf, whole) > most:
         raise Refused([refusals.above_most(most)])
-    return noise
+    return noise, stage
 
 
 def _loss(mu_squared: Fraction) -> Loss:
     return gaussian_loss(mu_squared=mu_squared, delta=Fraction(0))
 
 
-def _work(request: TrainModel, training: Training, width: int, dialect: Dialect) -> Work:
+def _work(request: TrainModel, training: Training, histograms: Histograms | None, width: int, dialect: Dialect) -> Work:
     """What reading the rows costs, and every round of sums over them. Errors: Refused (too_large)."""
-    reading = check_work((training.bounded,), dialect.costs)
+    first = () if histograms is None else tuple(one.bounded for one in histograms.histograms)
+    reading = check_work((training.bounded, *first), dialect.costs)
     logistic = request.method.logistic
     rounds = request.iterations if logistic else 1
     cells = width if logistic else width * width
@@ -234,7 +284,9 @@ def _work(request: TrainModel, training: Training, width: int, dialect: Dialect)
         reading,
         unit_nanoseconds=unit,
         row_nanoseconds=reading.row_nanoseconds + expected * of_row,
-        plan_nanoseconds=reading.plan_nanoseconds + (rounds + 3) * _ROUND_NANOSECONDS,
+        plan_nanoseconds=reading.plan_nanoseconds
+        + (rounds + 3 + len(first)) * _ROUND_NANOSECONDS
+        + (_LIFT_NANOSECONDS if first else 0.0),
     )
 
 

@@ -12,6 +12,7 @@ __all__ = [
     "FittedAnswer",
     "HeldOutAnswer",
     "ModelAnswer",
+    "ModelBoundsAnswer",
     "ModelEstimateAnswer",
     "ModelLabelAnswer",
     "ModelList",
@@ -42,6 +43,21 @@ class EncodingAnswer(AnswerModel):
     keys: list[str | None] | None
     low: float | None
     high: float | None
+
+
+class ModelBoundsAnswer(AnswerModel):
+    """To which bounds a column without declared ones was clipped, by a noisy histogram of its values."""
+
+    table: str
+    column: str
+    lower: str | None = Field(description="As values are written. Null in an estimate: the model chooses it.")
+    upper: str | None
+    source: str = Field(
+        description="`chosen`, by a histogram that was bought with the model, or `stored`, by one that was there."
+    )
+    certain: bool = Field(description="Whether the histogram shows somebody for certain.")
+    share: str = Field(description="The part of the price that its histogram takes; 0 of a stored one.")
+    cut: dict[str, float] | None = Field(description="About which part of the units has values beyond, and its error.")
 
 
 class HeldOutAnswer(AnswerModel):
@@ -97,6 +113,9 @@ class FittedAnswer(AnswerModel):
     held_out: HeldOutAnswer | None
     confidence: str
     mechanisms: list[ModelMeasurementAnswer]
+    bounds: list[ModelBoundsAnswer] = Field(
+        default_factory=list, description="Bounds that were chosen for the model, of columns that have none."
+    )
     warnings: list[ModelWarningAnswer]
     accounting: dict[str, object]
     policy_version: int
@@ -142,5 +161,6 @@ class ModelEstimateAnswer(AnswerModel):
     columns: int = Field(description="Encoded columns, the intercept included.")
     measurements: int
     encoding: list[EncodingAnswer]
+    bounds: list[ModelBoundsAnswer] = Field(description="Columns whose bounds the model would choose.")
     first_moment_seconds: float = Field(description="When it is there at the earliest.")
     tick_seconds: float

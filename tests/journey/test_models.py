@@ -25,7 +25,7 @@ from server.models.models import Models, ToTrain
 from server.models.terms import TrainModel
 from server.routes.models import _asked
 from server.wire.model_requests import ModelBody
-from tests.journey import test_monitors
+from tests.journey import watched
 from tests.journey.clinic import clinic_in, services_of
 from tests.journey.test_monitors import Clinic, restarted
 
@@ -158,7 +158,7 @@ REFUSED = [
     ("unsupported_sql", {"sql": "SELECT age FROM people"}),
     ("unsupported_sql", {"sql": "SELECT age, town, age > 50 AS label FROM people"}),
     ("unsupported_sql", {"sql": "SELECT age, age > 50 AS label FROM people ORDER BY age LIMIT 10"}),
-    ("column_without_bounds", {"sql": "SELECT income, age > 50 AS label FROM people"}),
+    ("column_without_bounds", {"sql": "SELECT CAST(town AS DOUBLE) AS t, age > 50 AS label FROM people"}),
     ("group_by_unit", {"sql": "SELECT person_id, age > 50 AS label FROM people"}),
     ("unknown_column", {"sql": "SELECT ages, age > 50 AS label FROM people"}),
     ("unknown_dataset", {"dataset": "absent"}),
@@ -191,10 +191,10 @@ def test_what_cannot_be_fitted_is_refused_before_it_is_charged(
 def test_a_feature_without_bounds_is_told_how_to_have_some(shared: Clinic) -> None:
     """Shows a suggestion that can be pasted, with numbers in its places."""
     who, _ = shared.somebody(epsilon="200")
-    sql = "SELECT people.income + 1 AS more, age > 50 AS label FROM people"
+    sql = "SELECT people.income * 1e16 AS more, age > 50 AS label FROM people"
     (first, *_) = shared.call(who, "POST", "/v1/models:estimate", body(sql=sql)).json()["instead"]
-    assert first == "GREATEST(<lowest>, LEAST(people.income + 1, <highest>)) AS more"
-    pasted = sql.replace("people.income + 1 AS more", first.replace("<lowest>", "0").replace("<highest>", "9"))
+    assert first == "GREATEST(<lowest>, LEAST(people.income * 1e16, <highest>)) AS more"
+    pasted = sql.replace("people.income * 1e16 AS more", first.replace("<lowest>", "0").replace("<highest>", "9"))
     assert shared.call(who, "POST", "/v1/models:estimate", body(sql=pasted)).status_code == 200
 
 
@@ -261,7 +261,7 @@ def test_outcomes_of_models_are_counted(shared: Clinic, monkeypatch: pytest.Monk
         apps[:] = apps or [create_app(*arguments, **options)]
         return apps[0]
 
-    monkeypatch.setattr(test_monitors, "create_app", made)
+    monkeypatch.setattr(watched, "create_app", made)
     assert [train(shared, who, key="one").status_code for _ in range(2)] == [201, 201]
     monkeypatch.setattr(models_of(shared).private, "add_up", None)
     assert train(shared, who).json()["code"] == "execution_failed"
@@ -332,10 +332,12 @@ def test_units_that_are_replaced_are_refused(shared: Clinic) -> None:
     dataset, path = shared.services.catalogue.get("clinic"), tuple(shared.services.ledger.path(account))
     assert dataset is not None
     request = request_of(shared, who)
-    assert quoting._noise(request, dataset, path, 3, classes=True).mu_squared > 0
+    noise, stage = quoting._noise(request, dataset, path, 3, classes=True, histograms=None)
+    assert noise.mu_squared > 0
+    assert stage is None
     replaced = replace(dataset, neighbouring=Neighbouring.REPLACE_ONE)
     with pytest.raises(Refused) as refused:
-        quoting._noise(request, replaced, path, 3, classes=True)
+        quoting._noise(request, replaced, path, 3, classes=True, histograms=None)
     assert "added and removed" in refused.value.findings[0].why
 
 
