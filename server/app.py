@@ -45,6 +45,7 @@ from server.routes import (
     releases,
     statistics,
     synthetic,
+    webhooks,
 )
 from server.routes.common import running_response
 from server.routes.refusals import problem_of_act
@@ -118,7 +119,7 @@ def create_app(settings: Settings, *, services: Services | None = None, build: S
         },
     )
     paid = (queries, batches, releases, monitors, models, statistics, synthetic)
-    for module in (*paid, budgets, accounting, datasets, collectors, people, operations):
+    for module in (*paid, webhooks, budgets, accounting, datasets, collectors, people, operations):
         for route in module.router.routes:
             app.router.routes.append(route)
     undeclared = undeclared_routes(list(app.router.routes))

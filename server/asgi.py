@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import FastAPI
 
 from server.app import create_app
+from server.attending import attended
 from server.build import build_services
 from server.settings import Settings, load_settings
 from server.watching import watched
@@ -17,4 +18,4 @@ def application(settings: Settings | None = None) -> FastAPI:
 
     Datasets that another process attaches or removes are noticed, as by every server.
     """
-    return create_app(settings or load_settings(), build=lambda chosen: watched(build_services(chosen)))
+    return create_app(settings or load_settings(), build=lambda chosen: attended(watched(build_services(chosen))))

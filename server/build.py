@@ -37,7 +37,7 @@ from server.models.models import Models
 from server.models.quoting import Quotes
 from server.monitors.monitors import Monitors
 from server.monitors.recovery import Recovery
-from server.sealing import BATCHES, MONITORS, Seal
+from server.sealing import BATCHES, MONITORS, WEBHOOKS, Seal
 from server.services import Check, Services
 from server.settings import Settings
 from server.shutdown import Pause
@@ -46,6 +46,10 @@ from server.statistics.quoting import StatisticQuotes
 from server.store.registry import Registry
 from server.synthetic.making import Synthetics
 from server.synthetic.tables import DrawnTables
+from server.webhooks.addresses import read_network
+from server.webhooks.destinations import read_destination
+from server.webhooks.sending import Sender, system_resolver
+from server.webhooks.webhooks import Webhooks
 from sql_rewrite.dialects import DIALECTS
 
 __all__ = ["build_services", "open_catalogue", "open_preview", "open_profiles"]
@@ -214,6 +218,15 @@ def _statistics(it: _Parts, journey: Journey) -> Statistics:
     )
 
 
+def _webhooks(settings: Settings, registry: Registry, seal: Seal) -> Webhooks:
+    sender = Sender(
+        destinations=tuple(map(read_destination, settings.webhook_destinations)),
+        networks=tuple(map(read_network, settings.webhook_networks)),
+        resolve=system_resolver(),
+    )
+    return Webhooks(registry=registry, seal=seal, sender=sender)
+
+
 def _synthetics(it: _Parts, journey: Journey, drawn: DrawnTables) -> Synthetics:
     return Synthetics(
         ledger=it.ledger,
@@ -269,6 +282,7 @@ def build_services(settings: Settings) -> Services:
             statistics=_statistics(it, journey),
             synthetic=_synthetics(it, journey, drawn),
             batches=batches,
+            webhooks=_webhooks(settings, registry, Seal(secret, WEBHOOKS)),
             checks=_checks(private, shell, ledger, catalogue),
             sql_matrix=sql_matrix(),
             incidents=incidents,

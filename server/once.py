@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
@@ -48,12 +48,12 @@ async def once(
     body: Mapping[str, object],
     act: Callable[[], Response],
     *,
-    unkept: str | None = None,
+    unkept: Sequence[str] = (),
 ) -> Response:
     """Carries an act out, or sends the answer that was sent when the same request was carried out under the same key.
 
-    The request is its path, its If-Match and its body. `act` runs on a thread. `unkept` names a member of the answer
-    that is not kept: it is null in a retry. Errors: Problem; ActRefused, those of `server.administration.once` too.
+    The request is its path, its If-Match and its body. `act` runs on a thread. `unkept` names members of the answer
+    that are not kept: they are null in a retry. Errors: Problem; ActRefused, those of `server.administration.once` too.
     """
     key = idempotency_key(request)
     if key is None:
@@ -83,9 +83,9 @@ def _sent_again(reply: Reply) -> Response:
     )
 
 
-def _kept(response: Response, unkept: str | None) -> Reply:
+def _kept(response: Response, unkept: Sequence[str]) -> Reply:
     text = bytes(response.body).decode()
-    if unkept is not None:
-        text = json.dumps({**json.loads(text), unkept: None}, ensure_ascii=False, separators=(",", ":"))
+    if unkept:
+        text = json.dumps({**json.loads(text), **dict.fromkeys(unkept)}, ensure_ascii=False, separators=(",", ":"))
     headers = {name: response.headers[name] for name in _KEPT_HEADERS if name in response.headers}
     return Reply(response.status_code, headers, text)

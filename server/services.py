@@ -24,6 +24,7 @@ from server.store.monitors import MonitorRow
 from server.store.registry import Registry
 from server.store.synthetic import SyntheticRow
 from server.store.versions import EITHER
+from server.store.webhooks import WebhookRow
 
 if TYPE_CHECKING:
     # Commands read this module, and few of them need the mathematics that a query is made of.
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from server.statistics.asking import ToAsk
     from server.statistics.terms import AskStatistic
     from server.synthetic.terms import MakeSynthetic, Planned
+    from server.webhooks.webhooks import AddWebhook
 
 __all__ = [
     "BatchSteps",
@@ -54,6 +56,7 @@ __all__ = [
     "Services",
     "StatisticSteps",
     "SyntheticSteps",
+    "WebhookSteps",
 ]
 
 
@@ -200,6 +203,19 @@ class BatchSteps(Protocol):
         """The counts of a batch; None until it is settled."""
 
 
+class WebhookSteps(Protocol):
+    """Webhooks (server/webhooks/webhooks.py). Synchronous; called on threads."""
+
+    def add(self, request: AddWebhook) -> tuple[WebhookRow, str]:
+        """Stores a webhook; returns it with its secret. Raises Problem."""
+
+    def url_of(self, row: WebhookRow) -> str | None:
+        """Its address, for its owner."""
+
+    def test(self, row: WebhookRow, *, at: str) -> None:
+        """Sends an event without content. Raises Problem."""
+
+
 class DatasetRefused(Exception):
     """A dataset that cannot be attached, with every finding at once. Findings hold no values of rows."""
 
@@ -265,6 +281,7 @@ class Services:
     statistics: StatisticSteps
     synthetic: SyntheticSteps
     batches: BatchSteps
+    webhooks: WebhookSteps
     checks: tuple[Check, ...] = ()
     sql_matrix: Mapping[str, object] = field(default_factory=dict)
     incidents: Incidents = field(default_factory=Incidents)

@@ -154,6 +154,7 @@ def serve(
         import uvicorn
 
         from server.app import create_app
+        from server.attending import attended
         from server.collecting import settle
         from server.installed import program_version
         from server.web_server import uvicorn_options
@@ -166,6 +167,7 @@ def serve(
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, stop)
         watched(services, changed=lambda served: lock.report(url=url, pid=os.getpid(), datasets=served))
+        attended(services)
         waiter = threading.Thread(target=_when_started, args=(server, url, ready, stopping), daemon=True)
         waiter.start()
         logger().info("started", version=program_version(), instance=settings.instance)

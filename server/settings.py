@@ -10,7 +10,7 @@ import ipaddress
 import os
 import secrets
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -25,6 +25,8 @@ from pydantic_settings import (
 )
 
 from privacy.wording import nearest
+from server.webhooks.addresses import read_network
+from server.webhooks.destinations import read_destination
 
 __all__ = ["PREFIX", "Settings", "SettingsRefused", "load_settings", "unknown_environment"]
 
@@ -97,6 +99,13 @@ class Settings(BaseSettings):
     engine_threads: int = Field(2, ge=1, le=256, description="Threads of one such worker.")
     engine_memory_mb: int = Field(2_048, ge=256, le=1_048_576, description="Memory of one such worker.")
 
+    webhook_destinations: tuple[str, ...] = Field(
+        (), description="Where webhooks may go: https://host or http://host, with a port or a path where one is meant."
+    )
+    webhook_networks: tuple[str, ...] = Field(
+        (), description="Networks of private addresses that webhooks may reach; without them public ones only."
+    )
+
     docs_enabled: bool = Field(True, description="Serve the API documentation page at /docs.")
     metrics_open: bool = Field(False, description="Serve /metrics without a key; loopback only.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level that is logged.")
@@ -148,6 +157,10 @@ class Settings(BaseSettings):
             path = getattr(self, name)
             if path is not None and not path.is_file():
                 findings.append(f"{name} names a file that does not exist or cannot be read")
+        for entry in self.webhook_destinations:
+            findings.extend(_fault(read_destination, entry, "webhook_destinations"))
+        for entry in self.webhook_networks:
+            findings.extend(_fault(read_network, entry, "webhook_networks"))
         if not findings and (self.database_url is not None or self.database_url_file is not None):
             findings.extend(_database_faults(self.database()))
         if not findings and self.workers > 1 and self.database().startswith("sqlite"):
@@ -231,6 +244,15 @@ class Settings(BaseSettings):
         if len(text) < SECRET_LENGTH_MIN:
             raise SettingsRefused((f"the secret {name} in the home is damaged: restore it from a backup",))
         return text.encode()
+
+
+def _fault(read: Callable[[str], object], entry: str, name: str) -> list[str]:
+    """Why an entry of a setting cannot be used; empty when it can be."""
+    try:
+        read(entry)
+    except ValueError as error:
+        return [f"an entry of {name} is not accepted: {error}"]
+    return []
 
 
 def _database_faults(url: str) -> list[str]:

@@ -124,6 +124,8 @@ BROAD_ALLOWED = {
     "server/routes/operations.py": (1, "readiness: a check that fails in any way is not ready"),
     "server/cli/program.py": (1, "the edge of the command line: a message instead of a traceback, exit code 1"),
     "server/watching.py": (1, "the thread that notices new datasets goes on: a busy database is no reason to end"),
+    "server/rounds.py": (1, "a thread that serves all: what one look or task raises is logged, and the next one comes"),
+    "server/webhooks/delivering.py": (1, "whatever a receiver brings about is an attempt that failed, and is logged"),
     "server/cli/doctor.py": (1, "a check of the installation that fails in any way is a finding of the report"),
     "server/cli/up.py": (
         1,

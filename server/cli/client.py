@@ -184,6 +184,19 @@ class Client:
         key = idempotency_key or str(uuid.uuid4())
         return self._read(self._send("POST", "/v1/synthetic", body, idempotency_key=key))
 
+    def price_of_monitor(self, body: Json) -> Json:
+        """What a monitor would cost, and how exact it would be."""
+        return self._read(self._send("POST", "/v1/monitors:estimate", body))
+
+    def open_monitor(self, body: Json, *, idempotency_key: str | None = None) -> Json:
+        """A monitor that was opened. Without a key it gets a new one."""
+        key = idempotency_key or str(uuid.uuid4())
+        return self._read(self._send("POST", "/v1/monitors", body, idempotency_key=key))
+
+    def post(self, path: str, body: Json) -> Json:
+        """What comes of an act at a path. It is sent once."""
+        return self._read(self._send("POST", path, body))
+
     def delete(self, path: str) -> Json:
         """What is left of what was at a path."""
         return self._read(self._send("DELETE", path))

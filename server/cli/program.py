@@ -22,12 +22,14 @@ from server.cli import (
     datasets,
     doctor,
     models,
+    monitors,
     preview,
     risk,
     serving,
     statistics,
     synthetic,
     up,
+    webhooks,
 )
 from server.cli.failure import EXIT_FAILED, EXIT_INTERRUPTED, CommandFailed
 from server.cli.options import option, spread
@@ -64,6 +66,10 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "statistic list": statistics.list_statistics, "statistic ask": statistics.ask,
     "synthetic make": synthetic.make, "synthetic list": synthetic.list_tables,
     "synthetic show": synthetic.show, "synthetic delete": synthetic.delete,
+    "monitor open": monitors.open_monitor, "monitor check": monitors.check,
+    "monitor list": monitors.list_monitors, "monitor show": monitors.show,
+    "webhook add": webhooks.add, "webhook test": webhooks.check, "webhook list": webhooks.list_webhooks,
+    "webhook show": webhooks.show, "webhook remove": webhooks.remove,
     "audit": care.audit, "doctor": doctor.doctor, "completion": completion,
     "dataset check": datasets.check_file, "dataset upgrade": datasets.upgrade_file, "dataset add": datasets.add,
     "dataset list": datasets.list_datasets, "dataset remove": datasets.remove,
@@ -78,6 +84,8 @@ GROUPS = {
     "synthetic": "Synthetic tables: make, list, show and delete.",
     "statistic": "Statistics that the owner registered: list and ask.",
     "model": "Regression with noise: fit, list and show models.",
+    "monitor": "Thresholds that are watched: open, check, list and show monitors.",
+    "webhook": "Where events are sent: add, test, list, show and remove webhooks.",
     "budget": "How much may be spent, and what has been.",
 }
 

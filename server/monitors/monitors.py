@@ -12,8 +12,8 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from contextlib import ExitStack
-from dataclasses import dataclass
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from accountant.account import Account
@@ -37,10 +37,11 @@ from server.errors import Problem
 from server.floor import Floor
 from server.journey.admission import Served
 from server.journey.query import Prepared
-from server.log import logger
+from server.log import logger, where
 from server.monitors.charging import charge_of, question_of_monitor, reservation
 from server.monitors.estimating import estimated
-from server.monitors.recovery import answer_of
+from server.monitors.notices import notice_of
+from server.monitors.recovery import Recovery, answer_of
 from server.monitors.refusals import (
     UnderWay,
     above_most,
@@ -54,13 +55,14 @@ from server.monitors.refusals import (
 )
 from server.monitors.sealing import SecretState
 from server.monitors.shape import CLOCK, compared_sum, require_terms, threshold_steps
-from server.monitors.terms import Evaluated, EvaluateMonitor, OpenMonitor, Terms
+from server.monitors.terms import Direction, Evaluated, EvaluateMonitor, OpenMonitor, Terms
 from server.published import MONITOR
 from server.sealing import Seal, SealBroken
-from server.store.monitors import MonitorRow, NotBegun
+from server.store.errors import UNAVAILABLE
+from server.store.monitors import EvaluationRow, MonitorRow, NotBegun
 from server.store.registry import Registry
 
-__all__ = ["Evaluation", "Monitors"]
+__all__ = ["Evaluation", "Monitors", "version_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,11 @@ class Evaluation:
     """Whether it is made where there was one of the same version already, which failed."""
 
 
+def version_of(dataset: Dataset) -> str:
+    """What an evaluation says it compared: versions of policy and data."""
+    return f"{dataset.policy_version}:{dataset.data_version}"
+
+
 @dataclass(slots=True)
 class Monitors:
     """The monitors of a server. Safe to use from many threads."""
@@ -88,6 +95,7 @@ class Monitors:
     private: StatementEngine
     bits: BitSource
     seal: Seal
+    _left: list[EvaluationRow] = field(default_factory=list)
 
     # Opening
 
@@ -115,6 +123,7 @@ class Monitors:
             terms=terms.to_json(),
             sealed=state.sealed(self.seal, monitor=reserved.query_id),
             left=terms.hits,
+            background=terms.background,
         )
         try:
             row = self.registry.add_monitor(row)
@@ -189,6 +198,7 @@ class Monitors:
                 answer_epsilon=request.answer_epsilon,
                 restores=self.ledger.restores(root.id),
                 contribution=request.contribution,
+                background=request.background,
             )
             # What the ledger and the sampler refuse is refused before anything is charged.
             terms.sparse.event().loss()
@@ -232,7 +242,7 @@ class Monitors:
         dataset = self.served.get(row.dataset)
         if dataset is None:
             raise dataset_away()
-        version = f"{dataset.policy_version}:{dataset.data_version}"
+        version = version_of(dataset)
         if not terms.stream:
             if request.sql is not None or request.threshold is not None:
                 raise stands()
@@ -269,7 +279,7 @@ class Monitors:
             return known
         state = self._require_open(row, terms)
         self.ledger.check_writable()
-        number = self.registry.begin_evaluation(
+        counted = self.registry.begin_evaluation(
             row.id,
             version=version,
             most=terms.evaluations,
@@ -277,13 +287,30 @@ class Monitors:
             standing=not terms.stream,
             again=begun.again,
         )
-        if isinstance(number, NotBegun):
-            raise is_over("its stated number of evaluations is used up") if number is NotBegun.USED_UP else UnderWay()
+        if isinstance(counted, NotBegun):
+            raise is_over("its stated number of evaluations is used up") if counted is NotBegun.USED_UP else UnderWay()
         run = SparseRun(
             terms.sparse, NoisyThreshold(terms.threshold_scale, Magnitude(state.noise, state.length)), row.left
         )
-        compared = self._compared(row, number, begun.prepared, begun.dataset, run, begun.threshold, terms)
-        return self._said(row, number, version, terms, state, run, compared)
+        try:
+            compared = self._compared(row, counted, begun, run)
+            return self._said(row, counted, terms, state, run, compared)
+        except (ExecutionFailed, Problem):
+            raise
+        except Exception as error:  # noqa: BLE001 - the database failed, most likely, and rows were read
+            # What was stored of it is what is said of it.
+            logger().error("evaluation_cut_off", query_id=row.id, exception=type(error).__name__, where=where(error))
+            self._left.append(counted)
+            with suppress(LedgerError, *UNAVAILABLE):
+                self.end_left()
+            raise ExecutionFailed from None
+
+    def end_left(self) -> None:
+        """Ends evaluations of this process that could not be ended when they failed. Errors: the database's."""
+        for counted in tuple(self._left):
+            found = self.registry.evaluation(counted.monitor, counted.number)
+            Recovery(self.ledger, self.registry).end([found] if found.instance == self.ledger.instance else [])
+            self._left.remove(counted)
 
     def _known(self, row: MonitorRow, version: str) -> Evaluated | None:
         """What was said of this version of the data already; None where it was not evaluated, or failed.
@@ -317,25 +344,17 @@ class Monitors:
         except SealBroken:
             raise is_over("the server's key of monitors is another one than it was sealed with") from None
 
-    def _compared(
-        self,
-        row: MonitorRow,
-        number: int,
-        prepared: Prepared,
-        dataset: Dataset,
-        run: SparseRun,
-        threshold: int,
-        terms: Terms,
-    ) -> Compared:
+    def _compared(self, row: MonitorRow, counted: EvaluationRow, asked: Evaluation, run: SparseRun) -> Compared:
         """The comparison, at its visible moment. Errors: ExecutionFailed, at a visible moment too."""
         begun = self.journey.pace.clock()
+        prepared, dataset, below = asked.prepared, asked.dataset, asked.terms.direction is Direction.BELOW
         (core,), (statement,) = prepared.described, prepared.statements
         with ExitStack() as slot:
             try:
                 lease = slot.enter_context(self.private.lease(owner=row.principal))
             except ExecutionFailed:
                 # No row was read, so no visible moment is needed.
-                self.registry.note_evaluation(row.id, number, outcome="failed", detail=None)
+                self._failed(row, counted)
                 raise
             visible = self.journey.pace.visible(prepared.work, begun, self.bits)
             compared: Compared | None = None
@@ -346,23 +365,20 @@ class Monitors:
                     timeout_seconds=visible.seconds_left(dataset.limits.timeout_seconds),
                     lease=lease,
                 )
-                compared = compare(
-                    core, run, exact, threshold=threshold, below=terms.direction == "below", bits=self.bits
-                )
+                compared = compare(core, run, exact, threshold=asked.threshold, below=below, bits=self.bits)
             except Exception as error:  # noqa: BLE001 - whatever it is, nothing of it may travel further
                 failed = type(error).__name__
             visible.wait()
         if compared is None:
             logger().warning("evaluation_failed", query_id=row.id, exception=failed)
-            self.registry.note_evaluation(row.id, number, outcome="failed", detail=None)
+            self._failed(row, counted)
             raise ExecutionFailed
         return compared
 
     def _said(
         self,
         row: MonitorRow,
-        number: int,
-        version: str,
+        counted: EvaluationRow,
         terms: Terms,
         state: SecretState,
         run: SparseRun,
@@ -379,23 +395,32 @@ class Monitors:
             # The gap is the distance beyond the threshold, at no cost.
             detail["gap"] = float(Fraction(hit.gap) * terms.step)
         answered = hit is not None and terms.numeric is not None
+        number, text = counted.number, json.dumps(detail)
+        notice = None if answered else notice_of(row, counted, outcome=outcome, detail=text, left=run.left)
         if not self.registry.end_evaluation(
-            *(row, number),
-            outcome=outcome,
-            detail=json.dumps(detail),
-            sealed=sealed,
-            left=run.left,
-            answered=answered,
+            row, number, outcome=outcome, detail=text, sealed=sealed, left=run.left, notice=notice
         ):
-            self.registry.note_evaluation(row.id, number, outcome="failed", detail=None)
+            self._failed(row, counted)
             raise overtaken()
         if answered:
             detail |= self._answered(row, number, terms, compared)
-            self.registry.note_evaluation(row.id, number, outcome=outcome, detail=json.dumps(detail))
-        at = self.registry.evaluation(row.id, number).at
+            text = json.dumps(detail)
+            notice = notice_of(row, counted, outcome=outcome, detail=text, left=run.left)
+            self.registry.note_evaluation(row.id, number, outcome=outcome, detail=text, notice=notice)
         return Evaluated(
-            number=number, version=version, at=at, outcome=outcome, detail=detail, left=run.left, repeated=False
+            number=number,
+            version=counted.version,
+            at=counted.at,
+            outcome=outcome,
+            detail=detail,
+            left=run.left,
+            repeated=False,
         )
+
+    def _failed(self, row: MonitorRow, counted: EvaluationRow) -> None:
+        """Ends an evaluation that says nothing."""
+        notice = notice_of(row, counted, outcome="failed", detail=None)
+        self.registry.note_evaluation(row.id, counted.number, outcome="failed", detail=None, notice=notice)
 
     def _answered(self, row: MonitorRow, number: int, terms: Terms, compared: Compared) -> dict[str, object]:
         """The answer to a hit, charged now: beyond the threshold by how much, by itself and with the gap."""

@@ -15,11 +15,13 @@ A process that was only slow finds its evaluation over when it stores the outcom
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from accountant.ledger import Ledger
 from accountant.states import QueryStatus
 from server.log import logger
+from server.monitors.notices import notice_of
 from server.store.monitors import EvaluationRow
 from server.store.registry import Registry
 
@@ -51,11 +53,21 @@ class Recovery:
             return 0
         # What they had reserved is failed first, so that an answer is there by now or never will be.
         self.ledger.recover()
-        ended = 0
-        for found in self.registry.evaluations_of(gone):
-            outcome, detail = ("failed", None) if found.outcome is None else (found.outcome, self._answered(found))
-            ended += self.registry.note_evaluation(found.monitor, found.number, outcome=outcome, detail=detail)
+        ended = self.end(self.registry.evaluations_of(gone))
         logger().warning("evaluations_recovered", count=ended)
+        return ended
+
+    def end(self, left: Iterable[EvaluationRow]) -> int:
+        """Ends evaluations that nobody goes on with. Returns how many were under way. Errors: as of `recover`."""
+        ended = 0
+        for found in left:
+            outcome, detail = ("failed", None) if found.outcome is None else (found.outcome, self._answered(found))
+            row = self.registry.monitor(found.monitor)
+            assert row is not None, "monitors are never removed"
+            notice = notice_of(row, found, outcome=outcome, detail=detail)
+            ended += self.registry.note_evaluation(
+                found.monitor, found.number, outcome=outcome, detail=detail, notice=notice
+            )
         return ended
 
     def _answered(self, found: EvaluationRow) -> str:

@@ -14,6 +14,7 @@ __all__ = [
     "UnderWay",
     "above_most",
     "answer_below_floor",
+    "background_stream",
     "below_floor",
     "dataset_away",
     "is_over",
@@ -93,6 +94,16 @@ def stands() -> Problem:
         what="an evaluation of a standing question names no other one",
         why="The monitor was opened for its own question and threshold.",
         instead=("Send an empty object.", "Open a monitor with stream: true for other questions."),
+    )
+
+
+def background_stream() -> Problem:
+    """Why a stream is not evaluated by the server itself."""
+    return Problem(
+        "invalid_request",
+        what="a stream is not evaluated in the background",
+        why="Its questions come with its evaluations, so there is nothing to ask without you.",
+        instead=("Leave background out, or open a monitor without stream.",),
     )
 
 

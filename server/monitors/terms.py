@@ -28,7 +28,10 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenMonitor:
-    """A monitor to open. `epsilon` is what its comparisons promise together, `answer_epsilon` what each answer does."""
+    """A monitor to open. `epsilon` is what its comparisons promise together, `answer_epsilon` what each answer does.
+
+    `background`: whether the server evaluates it by itself, on each version of the data.
+    """
 
     principal: str
     dataset: str
@@ -44,6 +47,7 @@ class OpenMonitor:
     contribution: AskedContribution | None = None
     idempotency_key: str | None
     body_hash: str
+    background: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +82,9 @@ class Terms:
     restores: int
     contribution: AskedContribution | None = None
     """The bounds of what counts of one unit that the monitor names for itself."""
+
+    background: bool = False
+    """Whether the server evaluates it by itself on each version of the data; not so those of earlier servers."""
 
     @property
     def sparse(self) -> SparseVector:

@@ -273,7 +273,7 @@ async def create_tokens(
         tokens = _acts(services).make_tokens(wanted, body.count, actor=caller.name)
         return json_response({"collector": wanted, "tokens": list(tokens)}, status=201)
 
-    return await once(request, caller, raw, make, unkept="tokens")
+    return await once(request, caller, raw, make, unkept=("tokens",))
 
 
 @router.post(

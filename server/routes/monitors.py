@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Callable
 from functools import partial
@@ -17,7 +16,8 @@ from privacy.refusal import CODES
 from server.auth import Caller, roles, services_of
 from server.body import canonical_hash
 from server.monitors.estimating import within
-from server.monitors.refusals import UnderWay
+from server.monitors.notices import evaluation_body, evaluation_of_row
+from server.monitors.refusals import UnderWay, background_stream
 from server.monitors.terms import Evaluated, EvaluateMonitor, OpenMonitor, Terms
 from server.once import idempotency_key
 from server.roles import ASKING, READING
@@ -25,11 +25,11 @@ from server.routes.common import body_of, describe, identifier, in_thread, json_
 from server.routes.paying import explained
 from server.routes.sight import visible_monitor
 from server.services import Services
-from server.store.monitors import EvaluationRow, MonitorRow
+from server.store.monitors import MonitorRow
 from server.wire.monitor_answers import EvaluationAnswer, MonitorAnswer, MonitorEstimateAnswer, MonitorList
 from server.wire.monitor_requests import EvaluationBody, MonitorBody
 from server.wire.requests import ACCOUNT_PATTERN
-from server.wire.words import EvaluationOutcome, MonitorState
+from server.wire.words import MonitorState
 
 __all__ = ["router"]
 
@@ -131,6 +131,8 @@ async def estimate_monitor(request: Request, caller: Annotated[Caller, Depends(r
 async def _wanted(request: Request, caller: Caller, *, key: str | None) -> OpenMonitor:
     """A request as the monitors read it."""
     body, raw = await body_of(request, MonitorBody)
+    if body.stream and body.background:
+        raise background_stream()
     return OpenMonitor(
         principal=caller.name,
         dataset=body.dataset,
@@ -141,6 +143,7 @@ async def _wanted(request: Request, caller: Caller, *, key: str | None) -> OpenM
         hits=body.hits,
         evaluations=body.evaluations,
         stream=body.stream,
+        background=not body.stream if body.background is None else body.background,
         answer_epsilon=body.answer_epsilon,
         account=body.budget,
         contribution=None if body.contribution is None else body.contribution.asked(),
@@ -239,42 +242,12 @@ async def evaluate_monitor(
             continue
         row = await visible_monitor(request, row.id)
         said = await _evaluated(services, caller, row, asked)
-    return json_response(_said(said))
+    return json_response(evaluation_body(said))
 
 
 def _waits(said: Evaluated, seen: int, *, asked_after: bool) -> bool:
     """Whether a long poll goes on: nothing was said that the caller has not seen, and something may be."""
     return said.repeated and said.number <= seen and (said.outcome == "not_passed" or (asked_after and said.left > 0))
-
-
-def _said(said: Evaluated) -> dict[str, object]:
-    """An evaluation, as it is shown."""
-    return _evaluation(
-        said.number, said.version, said.at, said.outcome, said.detail, repeated=said.repeated, left=said.left
-    )
-
-
-def _evaluation(
-    number: int, version: str, at: str, outcome: str, detail: dict[str, object], *, repeated: bool, left: int
-) -> dict[str, object]:
-    return {
-        "number": number,
-        "data_version": version,
-        "at": at,
-        "outcome": outcome,
-        "repeated": repeated,
-        **{name: detail.get(name) for name in _DETAILS},
-        "hits_left": left,
-    }
-
-
-_DETAILS = ("gap", "beyond", "beyond_standard_error", "combined", "answer_refused", "query")
-
-
-def _row(found: EvaluationRow, left: int) -> dict[str, object]:
-    outcome = found.outcome or EvaluationOutcome.RUNNING.value
-    detail = json.loads(found.detail or "{}")
-    return _evaluation(found.number, found.version, found.at, outcome, detail, repeated=False, left=left)
 
 
 def _body(services: Services, row: MonitorRow, caller: Caller) -> dict[str, object]:
@@ -295,6 +268,7 @@ def _body(services: Services, row: MonitorRow, caller: Caller) -> dict[str, obje
         "threshold": None if question is None else question[1],
         "direction": terms.direction.value,
         "stream": terms.stream,
+        "background": terms.background,
         "epsilon": decimal_text(terms.epsilon),
         "answer_epsilon": None if terms.answer_epsilon is None else decimal_text(terms.answer_epsilon),
         "rows_per_unit": None if terms.contribution is None else terms.contribution.rows_per_unit,
@@ -303,8 +277,8 @@ def _body(services: Services, row: MonitorRow, caller: Caller) -> dict[str, obje
         "evaluations": terms.evaluations,
         "evaluations_made": made,
         "within": within(terms),
-        "passed": [_row(found, row.left) for found in services.registry.hits(row.id)],
-        "last": _row(last[0], row.left) if last else None,
+        "passed": [evaluation_of_row(found, row.left) for found in services.registry.hits(row.id)],
+        "last": evaluation_of_row(last[0], row.left) if last else None,
         "links": {
             "self": f"/v1/monitors/{row.id}",
             "evaluations": f"/v1/monitors/{row.id}/evaluations",

@@ -208,7 +208,7 @@ async def create_key(request: Request, caller: Annotated[Caller, Depends(roles(R
         shown = {**_body(created.key), "key": created.text}
         return json_response(shown, status=201, headers={"Location": f"/v1/keys/{created.key.id}"})
 
-    return await once(request, caller, raw, create, unkept="key")
+    return await once(request, caller, raw, create, unkept=("key",))
 
 
 @router.get(

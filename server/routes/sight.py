@@ -29,6 +29,7 @@ from server.store.collectors import StoredCollector
 from server.store.models import ModelRow
 from server.store.monitors import MonitorRow
 from server.store.synthetic import SyntheticRow
+from server.store.webhooks import WebhookRow
 
 __all__ = [
     "SIGHTS",
@@ -46,6 +47,7 @@ __all__ = [
     "visible_query",
     "visible_release",
     "visible_synthetic",
+    "visible_webhook",
 ]
 
 
@@ -166,6 +168,15 @@ async def visible_batch(request: Request, batch_id: str) -> BatchRow:
     return row
 
 
+async def visible_webhook(request: Request, webhook_id: str) -> WebhookRow:
+    """The webhook, if it is the caller's or the caller oversees. Errors: Problem not_found for both reasons."""
+    services, caller = services_of(request), caller_of(request)
+    row = await in_thread(lambda: services.registry.webhook(identifier(webhook_id, "webhook")))
+    if row is None or not (caller.oversees or row.principal == caller.name):
+        raise not_found("webhook")
+    return row
+
+
 @dataclass(frozen=True, slots=True)
 class SeenRelease:
     """A stored release that the caller may read."""
@@ -213,6 +224,7 @@ SIGHTS: Mapping[str, Callable[..., object]] = MappingProxyType(
         "batch_id": visible_batch,
         "release_id": visible_release,
         "synthetic_id": visible_synthetic,
+        "webhook_id": visible_webhook,
     }
 )
 """By a path's parameter, the dependency that finds what it names."""

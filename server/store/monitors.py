@@ -8,8 +8,8 @@ from enum import Enum, auto
 
 from sqlalchemy import Connection, Row, func, insert, select, update
 
-from server.store.tables import monitor_evaluations, monitors
-from server.store.transactions import Transactions
+from server.store.outbox import Notice, Outbox
+from server.store.tables import monitor_evaluations, monitors, principals
 
 __all__ = ["EvaluationRow", "MonitorRow", "MonitorRows", "NotBegun"]
 
@@ -41,6 +41,8 @@ class MonitorRow:
     left: int
     """Hits that are left."""
     revision: int = 0
+    background: bool = False
+    """Whether the server evaluates it by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +62,7 @@ class EvaluationRow:
     instance: str | None = None
 
 
-class MonitorRows(Transactions):
+class MonitorRows(Outbox):
     """The rows of monitors. Thread-safe; every method is one transaction."""
 
     def add_monitor(self, row: MonitorRow) -> MonitorRow:
@@ -135,6 +137,30 @@ class MonitorRows(Transactions):
         with self._engine.connect() as connection:
             return frozenset(connection.execute(named).scalars())
 
+    def watched_datasets(self) -> tuple[str, ...]:
+        """The datasets with monitors that the server evaluates by itself, in order."""
+        found = select(monitors.c.dataset).where(monitors.c.background, monitors.c.left > 0).distinct()
+        with self._engine.connect() as connection:
+            return tuple(sorted(connection.execute(found).scalars()))
+
+    def unevaluated(self, dataset: str, *, version: str) -> tuple[MonitorRow, ...]:
+        """The monitors of a dataset that the server is to evaluate on this version, the oldest first.
+
+        Those of principals who are disabled rest.
+        """
+        table = monitor_evaluations
+        made = select(table.c.number).where(table.c.monitor == monitors.c.id, table.c.version == version)
+        query = (
+            select(monitors)
+            .join(principals, principals.c.name == monitors.c.principal)
+            .where(monitors.c.dataset == dataset, monitors.c.background, monitors.c.left > 0)
+            .where(principals.c.disabled.is_(None), ~made.exists())
+            .order_by(monitors.c.created, monitors.c.id)
+        )
+        with self._engine.connect() as connection:
+            found = connection.execute(query).all()
+        return tuple(MonitorRow(**{name: getattr(row, name) for name in _COLUMNS}) for row in found)
+
     def hits(self, monitor_id: str) -> tuple[EvaluationRow, ...]:
         """The evaluations of a monitor that passed, the first one first."""
         table = monitor_evaluations
@@ -144,8 +170,8 @@ class MonitorRows(Transactions):
 
     def begin_evaluation(
         self, monitor_id: str, *, version: str, most: int, instance: str, standing: bool, again: bool = True
-    ) -> int | NotBegun:
-        """Counts an evaluation before it reads rows, and returns its number; there are `most` at the most.
+    ) -> EvaluationRow | NotBegun:
+        """Counts an evaluation before it reads rows, and returns it; there are `most` at the most.
 
         `instance` is this process. A `standing` question has one evaluation of a version under way at a time; without
         `again` there is one of a version at all, whatever came of it.
@@ -170,7 +196,9 @@ class MonitorRows(Transactions):
             values = {"monitor": monitor_id, "number": number, "version": version, "at": at, "instance": instance}
             connection.execute(insert(table).values(**values))
             connection.commit()
-        return number
+        return EvaluationRow(
+            monitor=monitor_id, number=number, version=version, at=at, outcome=None, detail=None, instance=instance
+        )
 
     def end_evaluation(
         self,
@@ -181,13 +209,13 @@ class MonitorRows(Transactions):
         detail: str | None,
         sealed: bytes,
         left: int,
-        answered: bool = False,
+        notice: Notice | None,
     ) -> bool:
         """Stores an outcome with the state after it. False, and nothing changed, when the monitor moved on since `row`,
         or the evaluation was ended as one of a process that died.
 
-        An outcome that is not stored must not be shown. With `answered` the evaluation stays under way: its answer
-        follows, by `note_evaluation`.
+        An outcome that is not stored must not be shown. `notice` goes to webhooks with it; without one the evaluation
+        stays under way, and its answer follows by `note_evaluation`.
         """
         with self._writing() as connection:
             changed = connection.execute(
@@ -196,20 +224,26 @@ class MonitorRows(Transactions):
                 .values(sealed=sealed, left=left, revision=row.revision + 1)
             )
             if changed.rowcount != 1 or not self._set_outcome(
-                connection, row.id, number, outcome=outcome, detail=detail, over=not answered
+                connection, row.id, number, outcome=outcome, detail=detail, over=notice is not None
             ):
                 connection.rollback()
                 return False
+            if notice is not None:
+                self._send(connection, notice)
             connection.commit()
         return True
 
-    def note_evaluation(self, monitor_id: str, number: int, *, outcome: str, detail: str | None) -> bool:
+    def note_evaluation(
+        self, monitor_id: str, number: int, *, outcome: str, detail: str | None, notice: Notice
+    ) -> bool:
         """Ends an evaluation beside the monitor's state: with a failure, or with the answer to a hit.
 
-        False, and nothing changed, for one that is over.
+        `notice` goes to webhooks with it. False, and nothing changed, for one that is over.
         """
         with self._writing() as connection:
             noted = self._set_outcome(connection, monitor_id, number, outcome=outcome, detail=detail, over=True)
+            if noted:
+                self._send(connection, notice)
             connection.commit()
         return noted
 
@@ -240,7 +274,7 @@ class MonitorRows(Transactions):
         return changed.rowcount == 1
 
 
-_COLUMNS = ("id", "principal", "dataset", "account", "created", "terms", "sealed", "left", "revision")
+_COLUMNS = ("id", "principal", "dataset", "account", "created", "terms", "sealed", "left", "revision", "background")
 
 
 def _evaluation(row: Row[tuple[object, ...]]) -> EvaluationRow:

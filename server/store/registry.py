@@ -16,11 +16,12 @@ from server.store.synthetic import SyntheticRows
 from server.store.tables import registry_events
 from server.store.transactions import iso
 from server.store.versions import Versions
+from server.store.webhooks import WebhookRows
 
 __all__ = ["Registry"]
 
 
-class Registry(People, Versions, Collections, MonitorRows, ModelRows, SyntheticRows, BatchRows):
+class Registry(People, Versions, Collections, MonitorRows, ModelRows, SyntheticRows, BatchRows, WebhookRows):
     """The registry on SQLite or PostgreSQL. Thread-safe; every method is one transaction.
 
     The schema must have been migrated.

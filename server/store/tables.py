@@ -34,6 +34,8 @@ __all__ = [
     "registry_events",
     "replies",
     "synthetic_tables",
+    "webhook_deliveries",
+    "webhooks",
 ]
 
 metadata = MetaData(naming_convention=NAMING_CONVENTION)
@@ -107,8 +109,10 @@ monitors = Table(
     Column("sealed", LargeBinary, nullable=False),
     Column("left", Integer, nullable=False),
     Column("revision", Integer, nullable=False),
+    Column("background", Boolean, nullable=False),
     CheckConstraint('"left" >= 0', name="left_not_negative"),
     Index("ix_monitors_principal", "principal", "created", "id"),
+    Index("ix_monitors_background", "background", "dataset"),
 )
 """Monitors: what they are for is encrypted with the noise of their threshold (server/monitors/sealing.py)."""
 
@@ -173,6 +177,43 @@ synthetic_tables = Table(
     Index("ix_synthetic_tables_dataset", "dataset", "created", "id"),
 )
 """Synthetic tables. `slot` is dataset, owner and name while the table holds its name; `content` are its rows."""
+
+webhooks = Table(
+    "webhooks",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("principal", String(64), ForeignKey("principals.name"), nullable=False),
+    Column("host", String(300), nullable=False),
+    Column("events", Text, nullable=False),
+    Column("subjects", Text),
+    Column("sealed", LargeBinary, nullable=False),
+    Column("created", String(32), nullable=False),
+    Column("removed", String(32)),
+    Index("ix_webhooks_principal", "principal", "created", "id"),
+)
+"""Webhooks. Address and secret are encrypted; `events` and `subjects` are JSON lists, no subjects stand for all."""
+
+webhook_deliveries = Table(
+    "webhook_deliveries",
+    metadata,
+    Column("sequence", Integer, primary_key=True, autoincrement=True),
+    Column("id", String(32), nullable=False),
+    Column("webhook", String(32), ForeignKey("webhooks.id"), nullable=False),
+    Column("event", String(32), nullable=False),
+    Column("subject", String(80), nullable=False),
+    Column("body", Text, nullable=False),
+    Column("created", String(32), nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("due", String(32), nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("status", Integer),
+    Column("failure", String(32)),
+    UniqueConstraint("id", name="uq_webhook_deliveries_id"),
+    CheckConstraint("state IN ('waiting', 'delivered', 'failed')", name="state_known"),
+    Index("ix_webhook_deliveries_state", "state", "webhook", "sequence"),
+    Index("ix_webhook_deliveries_webhook", "webhook", "sequence"),
+)
+"""The outbox: what is to be sent, stored in the transaction of what happened; `due` is the next attempt."""
 
 registry_events = Table(
     "registry_events",

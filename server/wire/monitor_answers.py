@@ -47,6 +47,7 @@ class MonitorAnswer(AnswerModel):
     threshold: str | None = Field(description="As `sql`.")
     direction: DirectionWord
     stream: bool
+    background: bool = Field(description="Whether the server evaluates it by itself on each version of the data.")
     epsilon: str = Field(description="What all comparisons promise together, charged when it was opened.")
     answer_epsilon: str | None
     rows_per_unit: int | None = Field(description="Rows of one unit that count, where the monitor names its own bound.")

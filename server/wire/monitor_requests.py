@@ -52,6 +52,13 @@ class MonitorBody(RequestModel):
         Field(ge=1, le=EVALUATIONS_MAX, description="Most evaluations; each has to be worth the dataset's floor."),
     ]
     stream: Annotated[bool, Field(description="Whether evaluations may name other questions and thresholds.")] = False
+    background: Annotated[
+        bool | None,
+        Field(
+            description="Whether the server evaluates it by itself, once on each version of the data, beginning with "
+            "the present one. Without a value: yes, but for a stream, which is evaluated when somebody asks."
+        ),
+    ] = None
     answer_epsilon: Annotated[
         Epsilon | None,
         Field(description="With it each hit is answered with a number, charged when it is released."),

@@ -22,12 +22,16 @@ from server.batches.strategy import Strategy
 from server.derived.cells import IntervalMethod
 from server.monitors.terms import Direction
 from server.roles import Role
+from server.webhooks.events import EventType
 
 __all__ = [
     "ColumnKindWord",
+    "DeliveryState",
+    "DeliveryWord",
     "DirectionWord",
     "EvaluationOutcome",
     "EvaluationWord",
+    "EventWord",
     "FilterWord",
     "IntervalWord",
     "KindWord",
@@ -86,6 +90,14 @@ class EvaluationOutcome(StrEnum):
     FAILED = "failed"
 
 
+class DeliveryState(StrEnum):
+    """What became of an event for a webhook."""
+
+    WAITING = "waiting"
+    DELIVERED = "delivered"
+    FAILED = "failed"
+
+
 class SyntheticState(StrEnum):
     """What became of a synthetic table."""
 
@@ -134,4 +146,8 @@ DirectionWord = Annotated[Direction, _OneOf(Direction)]
 StrategyWord = Annotated[Strategy, _OneOf(Strategy)]
 MonitorWord = Annotated[MonitorState, _OneOf(MonitorState)]
 EvaluationWord = Annotated[EvaluationOutcome, _OneOf(EvaluationOutcome)]
+DeliveryWord = Annotated[DeliveryState, _OneOf(DeliveryState)]
+EventWord = Annotated[EventType, _OneOf(kind for kind in EventType if kind is not EventType.WEBHOOK_TEST)]
+"""A test is sent on request; nobody subscribes to it."""
+
 SyntheticWord = Annotated[SyntheticState, _OneOf(SyntheticState)]

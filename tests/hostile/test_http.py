@@ -42,7 +42,15 @@ from sql_rewrite.lift_clock import started
 from tests.hostile import duck
 from tests.hostile.corpus import Entry, answered, large, refused
 from tests.hostile.good import GOOD
-from tests.server.fakes import FakeBatches, FakeModels, FakeMonitors, FakeProfiles, FakeRegistrar, FakeSynthetic
+from tests.server.fakes import (
+    FakeBatches,
+    FakeModels,
+    FakeMonitors,
+    FakeProfiles,
+    FakeRegistrar,
+    FakeSynthetic,
+    FakeWebhooks,
+)
 from tests.sql_rewrite.datasets import CLINIC
 from tests.thinned import thinned
 
@@ -186,6 +194,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         jobs=jobs,
         profiles=FakeProfiles(),
         monitors=FakeMonitors(),
+        webhooks=FakeWebhooks(),
         synthetic=FakeSynthetic(),
         models=FakeModels(),
         batches=FakeBatches(),

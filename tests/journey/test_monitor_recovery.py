@@ -11,10 +11,12 @@ import pytest
 
 from server.errors import Problem
 from server.monitors.monitors import Monitors
+from server.monitors.notices import notice_of
 from server.monitors.recovery import Recovery
 from server.monitors.refusals import UnderWay
 from server.monitors.terms import EvaluateMonitor
-from server.store.monitors import NotBegun
+from server.store.monitors import EvaluationRow, MonitorRow, NotBegun
+from server.store.registry import Registry
 from tests.journey.clinic import clinic_in, services_of
 from tests.journey.watched import Clinic
 
@@ -80,10 +82,20 @@ def test_an_evaluation_whose_process_died_failed(tmp_path: Path, monkeypatch: py
     require_silence(tmp_path, monitor, state=stored(tmp_path, monitor))
 
 
+def note(
+    registry: Registry, row: MonitorRow, found: EvaluationRow, *, outcome: str = "failed", detail: str | None = None
+) -> bool:
+    """Ends an evaluation as though its process had."""
+    notice = notice_of(row, found, outcome=outcome, detail=detail)
+    return registry.note_evaluation(row.id, found.number, outcome=outcome, detail=detail, notice=notice)
+
+
 def draws_again(recovery: Recovery) -> int:
     """A twin that compares again in place of what died, under its number."""
     for found in recovery.registry.evaluations_of(recovery.registry.evaluating()):
-        recovery.registry.note_evaluation(found.monitor, found.number, outcome="passed", detail='{"gap": 2900.0}')
+        row = recovery.registry.monitor(found.monitor)
+        assert row is not None
+        note(recovery.registry, row, found, outcome="passed", detail='{"gap": 2900.0}')
     return 1
 
 
@@ -140,7 +152,7 @@ def test_a_process_that_was_only_slow_throws_its_outcome_away(tmp_path: Path, mo
 
         def slow(*given: Any, **named: Any) -> Any:
             found = genuine(*given, **named)
-            assert services.registry.note_evaluation(monitor, 1, outcome="failed", detail=None)
+            assert note(services.registry, row, services.registry.evaluation(monitor, 1))
             return found
 
         monkeypatch.setattr(clinic.monitors.private, "run", slow)
@@ -164,10 +176,11 @@ def test_an_evaluation_waits_for_another_one_of_the_same_version(tmp_path: Path)
         other = services.registry.begin_evaluation(
             monitor, version=version, most=9, instance=services.ledger.instance, standing=True
         )
-        assert other == 1
+        assert not isinstance(other, NotBegun)
+        assert other.number == 1
         with pytest.raises(UnderWay):
             clinic.monitors.begin(row, EvaluateMonitor())
         again = services.registry.begin_evaluation(monitor, version=version, most=9, instance="i", standing=True)
         assert again is NotBegun.UNDER_WAY
-        services.registry.note_evaluation(monitor, 1, outcome="failed", detail=None)
+        assert note(services.registry, row, other)
         assert clinic.evaluate("ann", monitor).json()["number"] == 2

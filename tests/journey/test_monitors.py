@@ -22,10 +22,11 @@ from mechanisms.sparse_vector import Hit, SparseRun
 from privacy.refusal import ExecutionFailed
 from server.errors import Problem
 from server.monitors.monitors import Evaluation, Monitors
+from server.monitors.notices import notice_of
 from server.monitors.sealing import SecretState
 from server.monitors.terms import Evaluated, EvaluateMonitor
 from server.sealing import BATCHES, MONITORS, Seal, SealBroken
-from server.store.monitors import NotBegun
+from server.store.monitors import EvaluationRow, NotBegun
 from tests.journey.clinic import PEOPLE, attach, clinic_in
 from tests.journey.watched import COUNT, Clinic, restarted
 
@@ -288,11 +289,12 @@ def test_two_outcomes_at_once_are_never_one_hit_too_many(shared: Clinic, monkeyp
     genuine = shared.monitors.registry.begin_evaluation
     others: list[Evaluated] = []
 
-    def begin(monitor_id: str, **named: Any) -> int | NotBegun:
-        number = genuine(monitor_id, **named)
-        if number == 1:  # another one begins and ends between this one's beginning and its comparison
+    def begin(monitor_id: str, **named: Any) -> EvaluationRow | NotBegun:
+        begun = genuine(monitor_id, **named)
+        assert not isinstance(begun, NotBegun)
+        if begun.number == 1:  # another one begins and ends between this one's beginning and its comparison
             others.append(shared.monitors.evaluate(row, EvaluateMonitor()))
-        return number
+        return begun
 
     monkeypatch.setattr(shared.monitors.registry, "begin_evaluation", begin)
     with pytest.raises(Problem) as caught:
@@ -360,11 +362,13 @@ def test_an_overtaken_evaluation_hides_nothing_of_what_was_said(shared: Clinic) 
     row = shared.services.registry.monitor(monitor)
     assert row is not None
     said = shared.monitors.evaluate(row, EvaluateMonitor())
-    number = shared.services.registry.begin_evaluation(
+    begun = shared.services.registry.begin_evaluation(
         monitor, version=said.version, most=50, instance="i_1", standing=True
     )
-    assert number == 2
-    shared.services.registry.note_evaluation(monitor, number, outcome="failed", detail=None)
+    assert not isinstance(begun, NotBegun)
+    assert begun.number == 2
+    notice = notice_of(row, begun, outcome="failed", detail=None)
+    shared.services.registry.note_evaluation(monitor, 2, outcome="failed", detail=None, notice=notice)
     again = shared.evaluate(ann, monitor).json()
     assert (again["number"], again["outcome"], again["repeated"]) == (said.number, said.outcome, True)
 

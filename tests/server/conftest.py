@@ -32,6 +32,7 @@ from tests.server.fakes import (
     FakeRegistrar,
     FakeStatistics,
     FakeSynthetic,
+    FakeWebhooks,
     clinic,
 )
 
@@ -160,6 +161,7 @@ def world(populated: Populated, clock: Clock[datetime.datetime], settings: Setti
         jobs=jobs,
         profiles=profiles,
         monitors=FakeMonitors(),
+        webhooks=FakeWebhooks(),
         synthetic=FakeSynthetic(),
         models=FakeModels(),
         statistics=FakeStatistics(),

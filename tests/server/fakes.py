@@ -48,7 +48,9 @@ from server.store.models import ModelRow
 from server.store.monitors import MonitorRow
 from server.store.synthetic import SyntheticRow
 from server.store.versions import EITHER, version_tag
+from server.store.webhooks import WebhookRow
 from server.synthetic.terms import MakeSynthetic, Planned
+from server.webhooks.webhooks import AddWebhook
 
 SECRET_LITERAL = "Zebedee-7731"
 """A literal that tests put into queries and look for where it must not be."""
@@ -180,6 +182,19 @@ class FakeMonitors:
 
     def question_of(self, row: MonitorRow) -> tuple[str, str] | None:
         return None
+
+
+class FakeWebhooks:
+    """A server without webhooks: none can be added, so none is found."""
+
+    def add(self, request: AddWebhook) -> tuple[WebhookRow, str]:
+        raise Problem("unavailable", what="this fake adds no webhooks")
+
+    def url_of(self, row: WebhookRow) -> str | None:
+        return None
+
+    def test(self, row: WebhookRow, *, at: str) -> None:
+        raise Problem("unavailable", what="this fake sends nothing")
 
 
 class FakeModels:

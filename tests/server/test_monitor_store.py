@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy.exc import DBAPIError
 
 from server.store.monitors import MonitorRow, NotBegun
+from server.store.outbox import Notice
 from server.store.registry import Registry
 from tests.clocks import Clock
 from tests.databases import (  # noqa: F401 - fixtures are found by their names
@@ -36,10 +37,14 @@ def registry(request: pytest.FixtureRequest) -> Iterator[Registry]:
     made.close()
 
 
+NOTICE = Notice(principal="ann", event="monitor.passed", subject="m_1", body="{}")
+
+
 def _begun(
     registry: Registry, *, version: str = "1:d", most: int = 5, standing: bool = False, again: bool = True
 ) -> int | NotBegun:
-    return registry.begin_evaluation("m_1", version=version, most=most, instance="i_1", standing=standing, again=again)
+    begun = registry.begin_evaluation("m_1", version=version, most=most, instance="i_1", standing=standing, again=again)
+    return begun if isinstance(begun, NotBegun) else begun.number
 
 
 def test_a_monitor_is_read_back_as_it_was_stored(registry: Registry) -> None:
@@ -70,12 +75,14 @@ def test_of_two_outcomes_at_once_one_is_kept(registry: Registry) -> None:
     row = registry.add_monitor(ROW)
     first, second = (_begun(registry) for _ in range(2))
     assert (first, second) == (1, 2)
-    assert registry.end_evaluation(row, 2, outcome="passed", detail='{"gap": 1}', sealed=b"new", left=1)
-    assert not registry.end_evaluation(row, 1, outcome="passed", detail='{"gap": 2}', sealed=b"old", left=1)
+    assert registry.end_evaluation(row, 2, outcome="passed", detail='{"gap": 1}', sealed=b"new", left=1, notice=NOTICE)
+    assert not registry.end_evaluation(
+        row, 1, outcome="passed", detail='{"gap": 2}', sealed=b"old", left=1, notice=NOTICE
+    )
     kept = registry.monitor("m_1")
     assert kept is not None
     assert (kept.sealed, kept.left, kept.revision) == (b"new", 1, 1)
-    registry.note_evaluation("m_1", 1, outcome="failed", detail=None)
+    registry.note_evaluation("m_1", 1, outcome="failed", detail=None, notice=NOTICE)
     assert registry.monitor("m_1") == kept
     assert [(one.number, one.outcome) for one in registry.evaluations("m_1", count=9)] == [(2, "passed"), (1, "failed")]
     assert [one.number for one in registry.hits("m_1")] == [2]
@@ -87,8 +94,8 @@ def test_what_was_said_last_is_not_what_failed_last(registry: Registry) -> None:
     row = registry.add_monitor(ROW)
     assert registry.last_said("m_1") is None
     numbers = [_begun(registry) for _ in range(3)]
-    assert registry.end_evaluation(row, 1, outcome="not_passed", detail=None, sealed=b"new", left=2)
-    registry.note_evaluation("m_1", 2, outcome="failed", detail=None)
+    assert registry.end_evaluation(row, 1, outcome="not_passed", detail=None, sealed=b"new", left=2, notice=NOTICE)
+    registry.note_evaluation("m_1", 2, outcome="failed", detail=None, notice=NOTICE)
     found = registry.last_said("m_1")
     assert found is not None
     assert (numbers, found.number, found.outcome) == ([1, 2, 3], 1, "not_passed")
@@ -100,7 +107,7 @@ def test_the_database_refuses_more_hits_than_there_are(registry: Registry) -> No
     number = _begun(registry)
     assert number == 1
     with pytest.raises(DBAPIError):
-        registry.end_evaluation(row, number, outcome="passed", detail=None, sealed=b"", left=-1)
+        registry.end_evaluation(row, number, outcome="passed", detail=None, sealed=b"", left=-1, notice=NOTICE)
     assert registry.monitor("m_1") == row
 
 
@@ -129,14 +136,14 @@ def test_one_version_is_evaluated_once_at_a_time(registry: Registry) -> None:
     assert _begun(registry, standing=True) is NotBegun.UNDER_WAY
     assert registry.under_way("m_1", version="1:d")
     assert not registry.under_way("m_1", version="1:e")
-    assert registry.note_evaluation("m_1", 1, outcome="failed", detail=None)
+    assert registry.note_evaluation("m_1", 1, outcome="failed", detail=None, notice=NOTICE)
     assert _begun(registry, standing=True, again=False) is NotBegun.MADE
     assert _begun(registry, standing=True) == 2
     assert _begun(registry, standing=True, again=False, version="1:e") == 3
-    assert registry.end_evaluation(row, 2, outcome="passed", detail="{}", sealed=b"new", left=1, answered=True)
+    assert registry.end_evaluation(row, 2, outcome="passed", detail="{}", sealed=b"new", left=1, notice=None)
     assert registry.last_said("m_1") is None, "its answer is to come"
     assert registry.under_way("m_1", version="1:d")
-    assert registry.note_evaluation("m_1", 2, outcome="passed", detail='{"beyond": 1}')
+    assert registry.note_evaluation("m_1", 2, outcome="passed", detail='{"beyond": 1}', notice=NOTICE)
     said = registry.last_said("m_1")
     assert said is not None
     assert (said.number, said.detail) == (2, '{"beyond": 1}')
@@ -149,9 +156,9 @@ def test_what_is_over_stays_as_it_is(registry: Registry) -> None:
     assert registry.evaluating() == {"i_1"}
     assert [one.number for one in registry.evaluations_of({"i_1"})] == [1]
     assert registry.evaluations_of({"i_2"}) == ()
-    assert registry.note_evaluation("m_1", 1, outcome="failed", detail=None)
+    assert registry.note_evaluation("m_1", 1, outcome="failed", detail=None, notice=NOTICE)
     assert registry.evaluating() == frozenset()
-    assert not registry.end_evaluation(row, 1, outcome="passed", detail="{}", sealed=b"new", left=1)
-    assert not registry.note_evaluation("m_1", 1, outcome="passed", detail="{}")
+    assert not registry.end_evaluation(row, 1, outcome="passed", detail="{}", sealed=b"new", left=1, notice=NOTICE)
+    assert not registry.note_evaluation("m_1", 1, outcome="passed", detail="{}", notice=NOTICE)
     assert registry.monitor("m_1") == row
     assert registry.evaluation("m_1", 1).outcome == "failed"

@@ -87,6 +87,12 @@ GET    /v1/principals                            admin
 POST   /v1/principals                            admin
 GET    /v1/principals/{name}                     admin
 PATCH  /v1/principals/{name}                     admin
+GET    /v1/webhooks                              admin analyst auditor owner
+POST   /v1/webhooks                              admin analyst owner
+DELETE /v1/webhooks/{webhook_id}                 admin analyst owner
+GET    /v1/webhooks/{webhook_id}                 admin analyst auditor owner
+GET    /v1/webhooks/{webhook_id}/deliveries      admin analyst auditor owner
+POST   /v1/webhooks/{webhook_id}:test            admin analyst owner
 GET    /v1/queries                               admin analyst auditor owner
 POST   /v1/queries                               admin analyst owner
 GET    /v1/queries/{query_id}                    admin analyst auditor owner

@@ -1,0 +1,24 @@
+"""What webhooks may be sent for, and how one event is written: the same for everything that sends some."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from enum import StrEnum
+
+__all__ = ["EventType", "event_body"]
+
+
+class EventType(StrEnum):
+    """The kinds of events. A body never says more than its subject's own address says to its owner."""
+
+    MONITOR_PASSED = "monitor.passed"
+    MONITOR_NOT_PASSED = "monitor.not_passed"
+    MONITOR_FAILED = "monitor.failed"
+    WEBHOOK_TEST = "webhook.test"
+    """Sent on request, to every webhook: it cannot be subscribed to."""
+
+
+def event_body(kind: EventType, *, at: str, data: Mapping[str, object]) -> str:
+    """The body that is sent: kind, moment of the event and its data, as standardwebhooks.com writes it."""
+    return json.dumps({"type": kind.value, "timestamp": at, "data": dict(data)}, separators=(",", ":"))
