@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Two tables, and a column: monitors of before are evaluated when somebody asks, as they were."""
+    """Two tables, and a column: monitors that are open already are evaluated when somebody asks."""
     op.create_table(
         "webhooks",
         sa.Column("id", sa.String(32), nullable=False),

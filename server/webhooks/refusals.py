@@ -20,7 +20,7 @@ def not_an_address(why: str) -> Problem:
 
 
 def not_allowed(*, none: bool) -> Problem:
-    """Why an address outside of the setting is refused. The setting is not shown: it names the operator's hosts."""
+    """Why an address outside the setting is refused. The setting is not shown: it names the operator's hosts."""
     where = "No destination is allowed on this server." if none else "Its url is in none of those allowed here."
     return Problem(
         "policy_forbids",
