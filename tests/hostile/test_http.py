@@ -48,6 +48,7 @@ from tests.server.fakes import (
     FakeMonitors,
     FakeProfiles,
     FakeRegistrar,
+    FakeStatistics,
     FakeSynthetic,
     FakeWebhooks,
 )
@@ -198,6 +199,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         synthetic=FakeSynthetic(),
         models=FakeModels(),
         batches=FakeBatches(),
+        statistics=FakeStatistics(),
     )
     yield Served(services, ledger, engine, account.id, key)
     jobs.close(seconds=5)

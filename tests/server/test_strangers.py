@@ -30,6 +30,7 @@ from server.store.batches import BatchRow
 from server.store.models import ModelRow
 from server.store.monitors import MonitorRow
 from server.store.synthetic import SyntheticRow
+from server.store.webhooks import WebhookRow
 from tests.journey.clinic import clinic_in, open_account
 from tests.server.conftest import World
 from tests.server.fakes import Api, query
@@ -51,6 +52,7 @@ ABSENT = {
     "monitor_id": "m_00000000000000000000",
     "synthetic_id": "s_000000000000000000000000",
     "batch_id": "q_00000000000000000000000000000000",
+    "webhook_id": "w_00000000000000000000",
     "key_id": "000000000000",
     "name": "nobody",
     "code": "absent",
@@ -85,6 +87,7 @@ NAMING = {
     "POST /v1/queries": [{"json": query(ASKED, dataset=name)} for name in ("clinic", "absent")],
     "POST /v1/estimates": [{"json": query(ASKED, dataset=name)} for name in ("clinic", "absent")],
     "POST /v1/monitors": [{"json": watched(name)} for name in ("clinic", "absent")],
+    "POST /v1/monitors:estimate": [{"json": watched(name)} for name in ("clinic", "absent")],
     "POST /v1/models": [{"json": fitted(name)} for name in ("clinic", "absent")],
     "POST /v1/models:estimate": [{"json": fitted(name)} for name in ("clinic", "absent")],
     "POST /v1/statistics": [{"json": registered(name)} for name in ("clinic", "absent")],
@@ -190,6 +193,15 @@ def synthetic(world: World) -> str:
     return world.registry.add_synthetic(row).id
 
 
+def webhook(world: World) -> str:
+    """A webhook of the analyst, as it is stored."""
+    events = '["monitor.passed"]'
+    row = WebhookRow(id="w_1", principal="analyst", host="h.test", events=events, subjects=None, sealed=b"")
+    stored = world.registry.add_webhook(row, most=9)
+    assert stored is not None
+    return stored.id
+
+
 def batch(world: World, query_id: str) -> str:
     """A batch of the analyst, as it is stored, beside its query."""
     terms = BatchTerms(strategy=Strategy.ONE_BY_ONE, confidence=Fraction(95, 100), places=(0,), cells=None)
@@ -211,6 +223,7 @@ def probes(world: World) -> Iterator[tuple[str, Probe]]:
         "monitor_id": monitor(world),
         "synthetic_id": synthetic(world),
         "batch_id": batch(world, answer["id"]),
+        "webhook_id": webhook(world),
         "key_id": world.api.keys["analyst"].split("_")[1],
         "name": "analyst",
         "code": "not_found",
