@@ -101,7 +101,8 @@ class CoreBlock:
         shown = aggregate_calls(self.select.projections)
         for reference in self._references(shown):
             with findings:
-                self.names.resolve(reference)
+                if not self.names.holds_interval(reference):
+                    self.names.resolve(reference)
         calls = [*shown, *aggregate_calls(self._clauses())]
         found: list[tuple[exp.Expr, Aggregate]] = []
         mode: Mode | None = None

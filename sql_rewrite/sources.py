@@ -11,6 +11,7 @@ from privacy.policy import Column, Dataset
 from privacy.refusal import Refused
 from sql_rewrite.expressions import Call, ColumnRef, Expression
 from sql_rewrite.functions import build
+from sql_rewrite.interval_columns import moments_of_interval
 from sql_rewrite.plan import Source
 from sql_rewrite.references import reference
 from sql_rewrite.refuse import did_you_mean, refuse
@@ -317,6 +318,11 @@ class SourceNames:
             if ends[0] is not None and ends[1] is not None:
                 return ends[0], ends[1]
         return None
+
+    def holds_interval(self, node: exp.Column) -> bool:
+        """Whether a name is that of a column of intervals: two moments stand for it (interval_columns.py)."""
+        named = node.name.lower() in self._text.intervals
+        return named and all(map(self.is_source, moments_of_interval(node)))
 
     def joins_to(self, table: str) -> tuple[str, ...] | None:
         """How a public table that no source reads is joined to the sources, by declared references.

@@ -405,3 +405,9 @@ SELECT COUNT_IF(s > INTERVAL 300 DAY) FROM (SELECT moment - TIMESTAMP '2023-01-0
 
 -- answered
 SELECT COUNT(*) FROM (SELECT home, moment - LAG(moment) OVER (PARTITION BY home ORDER BY moment) AS gap FROM readings) WHERE gap > INTERVAL 1 DAY
+
+-- answered
+SELECT CASE WHEN s > INTERVAL 100 DAY THEN 'long' ELSE 'short' END AS c, EXTRACT(hour FROM s) // 6 AS q, COUNT(*) FROM (SELECT moment - TIMESTAMP '2023-01-01' AS s FROM readings) t GROUP BY ALL
+
+-- answered
+SELECT EXTRACT(epoch FROM AVG(moment - TIMESTAMP '2023-01-01')) / 3600 AS h FROM readings WHERE moment BETWEEN '2023-01-01' AND '2025-01-01'
