@@ -1,13 +1,15 @@
 """Statements of joins, TPC-H forms and quantiles, as ratios to DuckDB's own answer to the same text in one run.
 
-    python -m benchmarks.forms FOLDER [--runs 5]
+    python -m benchmarks.forms FOLDER [--runs 5] [--rows 10000000]
 
 FOLDER has the tables of TPC-H as Parquet (`tpchgen-cli parquet -s 1`). The privacy unit is the customer; suppliers,
 nations and regions are public; contribution is bounded by declared counts that no customer exceeds, so that what is
 compared is the statement of the sums alone. `plain` is the text under DuckDB's defaults on the same snapshot file;
 `ours` is every statement that the question lowers to, as a private connection runs it. Ten quantiles of one column are
-compared with ten texts of one quantile each. Prints one JSON object: milliseconds of processor time of the plain text,
-and the ratio to it (the least of the runs each), beside what was to be reached.
+compared with ten texts of one quantile each, and medians also over as many rows of a table of random values, where a
+unit has one row or several (`--rows`). Results are read as arrays, as workers read them. Prints one JSON object:
+milliseconds of processor time of the plain text, and the ratio to it (the least of the runs each), beside what was to
+be reached.
 """
 
 from __future__ import annotations
@@ -95,6 +97,30 @@ tables:
     columns: {{r_regionkey: {{type: integer}}, r_name: {{type: text}}}}
 """
 
+RANDOM = """\
+version: 2
+dataset: random
+unit: {table: people, key: id}
+tables:
+  people:
+    source: {file: random.duckdb, table: people}
+    key: id
+    columns: {id: {type: integer}, income: {type: number, bounds: [0, 500000]}}
+  visits:
+    source: {file: random.duckdb, table: visits}
+    references: {person: people.id}
+    contribution: {rows_per_unit: 64, groups_per_unit: 8, rows_per_unit_and_group: 64}
+    columns:
+      person: {type: integer}
+      cost: {type: number, bounds: [0, 10000]}
+      paid: {type: number, bounds: [0, 10000], nullable: false}
+"""
+RANDOM_TABLES = {
+    "people": "i AS id, exp(10 + 3 * random()) AS income",
+    "visits": "CAST(floor(random() * random() * {units}) AS BIGINT) AS person, exp(3 + 5 * random()) AS cost, "
+    "exp(3 + 5 * random()) AS paid",
+}
+
 _LINES = "l_returnflag, l_linestatus, l_shipdate"
 _NUMBERS = ", ".join(
     f"CAST({name} AS DOUBLE) AS {name}" for name in ("l_quantity", "l_extendedprice", "l_discount", "l_tax")
@@ -145,13 +171,23 @@ FORMS: dict[str, tuple[float, str]] = {
 }
 """Texts, and the ratios that were to be reached."""
 
+MEDIANS: dict[str, tuple[float, str]] = {
+    "median of random rows, one per unit": (0.7, "SELECT QUANTILE_CONT(income, 0.5) AS m FROM people"),
+    "median of random rows, several per unit": (0.7, "SELECT QUANTILE_CONT(cost, 0.5) AS m FROM visits"),
+    "the same, never NULL": (0.7, "SELECT QUANTILE_CONT(paid, 0.5) AS m FROM visits"),
+}
+"""The same over random rows."""
 
-def milliseconds(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Parameter], runs: int) -> float:
-    """Processor time of a statement, the least of some runs."""
+
+def milliseconds(
+    connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Parameter], runs: int, *, arrays: bool = False
+) -> float:
+    """Processor time of a statement and of reading its few rows, or arrays; the least of some runs."""
     best = float("inf")
     for _ in range(runs):
         start = time.process_time()
-        connection.execute(sql, list(parameters)).fetchall()
+        found = connection.execute(sql, list(parameters))
+        _ = found.fetchnumpy() if arrays else found.fetchall()
         best = min(best, 1000 * (time.process_time() - start))
     return best
 
@@ -160,21 +196,33 @@ def ours(connection: duckdb.DuckDBPyConnection, sql: str, dataset: Dataset, runs
     """All statements of a question, one after the other."""
     cores = bound(lift(sql, dataset, {}), power=NormPower.L2)
     statements = [lower(core) for core in cores]
-    return sum(milliseconds(connection, one.sql, one.parameters, runs) for one in statements)
+    return sum(milliseconds(connection, one.sql, one.parameters, runs, arrays=True) for one in statements)
+
+
+def compared(
+    snapshot: Path, dataset: Dataset, forms: dict[str, tuple[float, str]], runs: int
+) -> dict[str, dict[str, float]]:
+    """Each of the forms, ours and plain one after the other."""
+    with duckdb.connect(
+        str(snapshot), read_only=True, config=private_settings(threads=2, memory_limit_mb=4096)
+    ) as private:
+        times = {name: ours(private, sql, dataset, runs) for name, (_, sql) in forms.items()}
+    found = {}
+    with duckdb.connect(str(snapshot), read_only=True, config={"threads": 2}) as plain:
+        for name, (target, sql) in forms.items():
+            least = milliseconds(plain, sql, (), runs)
+            found[name] = {"plain_ms": round(least, 1), "ratio": round(times[name] / least, 2), "target": target}
+    return found
 
 
 def measure(snapshot: Path, dataset: Dataset, runs: int) -> dict[str, object]:
-    """Every form."""
-    found: dict[str, object] = {}
+    """Every form of TPC-H."""
+    found: dict[str, object] = {**compared(snapshot, dataset, FORMS, runs)}
     private = duckdb.connect(str(snapshot), read_only=True, config=private_settings(threads=2, memory_limit_mb=4096))
-    times = {name: ours(private, sql, dataset, runs) for name, (_, sql) in FORMS.items()}
     column = "QUANTILE_CONT(l_extendedprice, {}) AS q"
     ten = ours(private, f"SELECT {column.format('[' + ', '.join(_TENTHS) + ']')} FROM lineitem", dataset, runs)
     private.close()
     with duckdb.connect(str(snapshot), read_only=True, config={"threads": 2}) as plain:
-        for name, (target, sql) in FORMS.items():
-            least = milliseconds(plain, sql, (), runs)
-            found[name] = {"plain_ms": round(least, 1), "ratio": round(times[name] / least, 2), "target": target}
         each = sum(milliseconds(plain, f"SELECT {column.format(tenth)} FROM lineitem", (), runs) for tenth in _TENTHS)
     found["ten quantiles of one column"] = {"plain_ms": round(each, 1), "ratio": round(ten / each, 2), "target": 0.3}
     return found
@@ -185,6 +233,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--rows", type=int, default=10_000_000)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         home = Path(place)
@@ -193,12 +242,23 @@ def main() -> None:
             for table, columns in COLUMNS.items():
                 source = options.folder / f"{table}.parquet"
                 data.execute(f"CREATE TABLE {table} AS SELECT {columns} FROM read_parquet('{source}')")
+        (home / "random.yaml").write_text(RANDOM)
+        with duckdb.connect(str(home / "random.duckdb")) as data:
+            for table, columns in RANDOM_TABLES.items():
+                listed = columns.format(units=options.rows // 10)
+                data.execute(f"CREATE TABLE {table} AS SELECT {listed} FROM range({options.rows}) AS t(i)")
         with services_of(home) as services:
-            attach(services, home / "tpch.yaml")
-            dataset = services.catalogue.get("tpch")
-            assert dataset is not None
-            snapshot = next((home / "snapshots").rglob(f"{dataset.data_version}.duckdb"))
-            print(json.dumps(measure(snapshot, dataset, options.runs), indent=2))
+            found: dict[str, object] = {}
+            for name in ("tpch", "random"):
+                attach(services, home / f"{name}.yaml")
+                dataset = services.catalogue.get(name)
+                assert dataset is not None
+                snapshot = next((home / "snapshots").rglob(f"{dataset.data_version}.duckdb"))
+                if name == "tpch":
+                    found |= measure(snapshot, dataset, options.runs)
+                else:
+                    found |= compared(snapshot, dataset, MEDIANS, options.runs)
+            print(json.dumps(found, indent=2))
 
 
 if __name__ == "__main__":

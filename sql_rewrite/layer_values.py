@@ -12,6 +12,7 @@ from typing import Literal
 from sql_rewrite.scalars import EngineType, ExtremeName, Named, Scalar, node
 
 __all__ = [
+    "SMALL_PLACES",
     "AllTrue",
     "AnyTrue",
     "Beside",
@@ -37,9 +38,14 @@ __all__ = [
     "PlaceCounts",
     "PlaceSums",
     "Ranked",
+    "SmallPlace",
     "Steps",
     "Sum",
 ]
+
+
+SMALL_PLACES = 2**16
+"""How many places fit the smallest type that holds those of one group: an array has an entry for each."""
 
 
 @node
@@ -125,6 +131,13 @@ class Count(Scalar):
     """The number of rows of a group, or of those in which the value is not NULL."""
 
     value: Scalar | None = None
+
+
+@node
+class SmallPlace(Scalar):
+    """A place from 0 to `SMALL_PLACES` - 1 in a type that has no other values and NULL; NULL for NULL."""
+
+    value: Scalar
 
 
 @node

@@ -29,9 +29,8 @@ from types import MappingProxyType
 from typing import assert_never
 
 from privacy.policy import ColumnType
-from privacy.statement import Shared, SharedTable, Statement, StatementKey, StatementPlaces, StatementSum
-from privacy.statistic import Statistic
-from privacy.stored_norms import FIRST, UNITS, sizes_table, units_table
+from privacy.statement import Shared, SharedTable, Statement, StatementKey, StatementSum
+from privacy.stored_norms import FIRST, ROWS, UNITS, sizes_table, units_table
 from sql_rewrite.bounded import BoundedCore, BoundedStatistic
 from sql_rewrite.conditions_first import conditions_first
 from sql_rewrite.contribution import Contribution, NormedContribution
@@ -39,17 +38,27 @@ from sql_rewrite.dialects.dialect import Dialect
 from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.expressions import ColumnRef, Expression, needs_wide
 from sql_rewrite.join_tree import unit_source
+from sql_rewrite.kept_units import kept_sums
 from sql_rewrite.late_units import late_units
-from sql_rewrite.layer_values import Count, Half, KeyText, ListedPlaces, PlaceCounts, Sum
+from sql_rewrite.layer_values import Count, KeyText, ListedPlaces, PlaceCounts, Sum
+from sql_rewrite.light_units import counts_whole_units, keeps_rows, split
 from sql_rewrite.lower_distinct import merged, told_apart, values_summed
 from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_expression import lower as lower_expression
 from sql_rewrite.lower_normed import ALIKE, NormSums, Shape
-from sql_rewrite.lower_ranks import blocks_answered, places_counted, places_summed
+from sql_rewrite.lower_ranks import (
+    blocks_answered,
+    places_counted,
+    places_summed,
+    weighed_alike,
+    weighed_by_norm,
+    weighed_by_number,
+    weighed_by_unit,
+)
 from sql_rewrite.lower_steps import in_two_layers, steps_of
 from sql_rewrite.lower_unit_groups import DRAW, UNIT, lowered_sources, read_columns
 from sql_rewrite.lower_units import UnitSums
-from sql_rewrite.plan import KEY_CHARACTERS_MAX, Source
+from sql_rewrite.plan import KEY_CHARACTERS_MAX, Core, Source
 from sql_rewrite.relations import (
     ChosenGroups,
     Extended,
@@ -67,24 +76,20 @@ from sql_rewrite.relations import (
 from sql_rewrite.scalars import (
     Case,
     Cast,
-    Coalesce,
     Column,
     EngineType,
     Holds,
     Named,
     Scalar,
-    Whole,
 )
+from sql_rewrite.statement_columns import UNITS_MAX, coordinates_of, halves_of, lists_of
 from sql_rewrite.statistics.registry import sums_of
 from sql_rewrite.stored_norms import UnitTable, known_norms, sums_are_norms, unit_table
 from sql_rewrite.unit_worth import ONE, under
 
-__all__ = ["UNITS_MAX", "lower", "lower_histogram"]
+__all__ = ["lower", "lower_histogram"]
 
 NO_NORMS: Mapping[str, str] = MappingProxyType({})
-
-UNITS_MAX = 2**40
-"""Most units (and rows) of a snapshot: a public constant that keeps every sum below 2^127."""
 
 
 def lower(bounded: BoundedCore, dialect: Dialect = DUCKDB, *, shared: bool = False) -> Statement:
@@ -109,7 +114,7 @@ def lower_histogram(bounded: BoundedCore, bin_name: str, dialect: Dialect, *, sh
     rows = lowering._units_stored() if sums.shape is Shape.STORED else lowering._base(with_unit=True)
     columns = [Output(Column("g", bin_name), bin_name)]
     for name in names:
-        columns += lowering._split(f"{name}_0", count=False)
+        columns += halves_of(f"{name}_0", count=False)
     tree = Projected(sums.binned(rows, bin_name, shared=shared), "g", tuple(columns))
     return Statement(
         sql=dialect.write(tree),
@@ -145,7 +150,7 @@ class _Lowering:
                 places
                 for b in self.bounded.statistics
                 if b.statistic.tree is not None
-                for places in _lists(b.statistic)
+                for places in lists_of(b.statistic)
             ),
         )
 
@@ -166,10 +171,10 @@ class _Lowering:
         ]
         for b in self.bounded.statistics:
             for i in range(b.statistic.coordinates if b.statistic.tree is None else 0):
-                columns += self._split(f"{b.statistic.name}_{i}", count=not apart and self._is_count(b))
+                columns += halves_of(f"{b.statistic.name}_{i}", count=not apart and self._is_count(b))
         for b in self.bounded.statistics:
             if b.statistic.tree is not None:
-                for places in _lists(b.statistic):
+                for places in lists_of(b.statistic):
                     counts = Column("g", f"{places.name}_p")
                     columns.append(Output(ListedPlaces("places", counts), f"{places.name}_places"))
                     columns.append(Output(ListedPlaces("rows", counts), f"{places.name}_rows"))
@@ -199,7 +204,7 @@ class _Lowering:
         parts: list[tuple[Relation, tuple[str, ...]]] = []
         plain = tuple([b for b in self.bounded.statistics if all(b is not other for other in apart)])
         if plain:
-            parts.append((self._of(plain)._summed(), _coordinates(plain)))
+            parts.append((self._of(plain)._summed(), coordinates_of(plain)))
         for item in apart:
             alone = self._of((item,))
             if item.statistic.tree is not None:
@@ -211,9 +216,9 @@ class _Lowering:
                 alone._valued(item, contribution), item, contribution,
                 keys=self.keys, hidden=self.hidden, vector=self._vector, encoded=self._encoded,
             )  # fmt: skip
-            parts.append((summed, _coordinates((item,))))
+            parts.append((summed, coordinates_of((item,))))
         placed = tuple(
-            [f"{places.name}_p" for b in apart if b.statistic.tree is not None for places in _lists(b.statistic)]
+            [f"{places.name}_p" for b in apart if b.statistic.tree is not None for places in lists_of(b.statistic)]
         )
         return merged(tuple(parts), self.keys, () if self.bounded.one_row else self.hidden, placed)
 
@@ -227,7 +232,32 @@ class _Lowering:
         """The numbers by place of the one statistic, by group."""
         if self.bounded.one_row:
             return self._rows_summed()
-        return places_summed(self._base(with_unit=True), self.bounded, keys=self.keys, hidden=self.hidden)
+        (item,) = self.bounded.statistics
+        return places_summed(self._weighed(item), item, keys=self.keys, hidden=self.hidden)
+
+    def _weighed(self, item: BoundedStatistic) -> tuple[Relation, ...]:
+        """The rows with what each weighs: those of units within the bounds apart, where that is known."""
+        bounded, keys, hidden = self.bounded, self.keys, self.hidden
+        known = known_norms(bounded)
+        if known is not None:
+            return (weighed_by_norm(self._base(with_unit=False, norms=known), bounded, keys=keys),)
+        if not keeps_rows(bounded):
+            return (weighed_by_unit(self._base(with_unit=True), bounded, keys=keys, hidden=hidden),)
+        assert isinstance(bounded.contribution, Contribution)
+        light, heavy = split(self.core, bounded.contribution)
+        if heavy is not None and counts_whole_units(bounded, item):
+            number = Output(Column(self.core.sources[0].relation, ROWS), f"{item.statistic.name}n")
+            return (weighed_by_number(self._base(with_unit=False, more=(number,)), bounded),)
+        rows = self._over(light)._base(with_unit=False)
+        parts = (weighed_alike(rows, bounded, keys=keys, hidden=hidden),)
+        if heavy is None:
+            return parts
+        rest = self._over(heavy)._base(with_unit=True)
+        return (*parts, weighed_by_unit(rest, bounded, keys=keys, hidden=hidden))
+
+    def _over(self, core: Core) -> _Lowering:
+        """The lowering of these rows instead."""
+        return _Lowering(replace(self.bounded, core=core), self.parameters)
 
     def _answered(self, item: BoundedStatistic) -> list[tuple[Relation, tuple[str, ...]]]:
         """What the blocks of a sample-and-aggregate answer by place, a relation for each quantile."""
@@ -255,16 +285,6 @@ class _Lowering:
         """Whether the statistic is a plain count of rows: of 64 bits, never NULL and far below 2^62."""
         return sums_of(bounded.statistic.kind).plain_count(bounded, one_row=self.bounded.one_row)
 
-    def _split(self, name: str, *, count: bool) -> tuple[Output, Output]:
-        high: Scalar
-        low: Scalar
-        if count:
-            high, low = Cast(Whole(0), EngineType.INTEGER), Column("g", name)
-        else:
-            value = Cast(Coalesce((Column("g", name), Whole(0))), EngineType.WIDE)
-            high, low = Half("high", value), Half("low", value)
-        return Output(high, f"{name}_high"), Output(low, f"{name}_low")
-
     # Rows
 
     def _units_stored(self) -> Relation:
@@ -284,7 +304,15 @@ class _Lowering:
             case other:
                 assert_never(other)
 
-    def _base(self, *, with_unit: bool, norms: Mapping[str, str] = NO_NORMS) -> Relation:
+    def _units_kept(self, columns: tuple[Output, ...], *, named: bool) -> Relation:
+        """One row of each unit with these columns of what the snapshot keeps, and its number where that is read."""
+        (source,) = self.core.sources
+        if not named and source.table.stored_units:
+            return TableRows(columns, (TableSource(units_table(source.table.name), source.relation, None),), None)
+        unit = Output(Column(source.relation, UNIT), "u")
+        return TableRows((unit, *columns), self._sources(draw=False), Column(source.relation, FIRST))
+
+    def _base(self, *, with_unit: bool, norms: Mapping[str, str] = NO_NORMS, more: tuple[Output, ...] = ()) -> Relation:
         """Rows with their keys, encoded values and filters, and with the norms of their unit in these columns.
 
         No row is left out for its key: all its values are in the public domain (`map_domain` says why), and the
@@ -295,6 +323,7 @@ class _Lowering:
         draw = with_unit and chosen
         columns = self._placed(with_unit=with_unit, with_draw=draw)
         columns += [Output(Column(self.core.sources[0].relation, column), f"{name}m") for name, column in norms.items()]
+        columns += more
         for bounded in self.bounded.statistics:
             columns += self._row_columns(bounded)
         where = self._where()
@@ -404,16 +433,18 @@ class _Lowering:
     def _units_summed(self, contribution: Contribution) -> Relation:
         """Partial sums per unit and group, held to what its rows are worth, then summed per group."""
         late = late_units(self.core, read_columns((), *self._parts()))
-        rows = self._without(late)._base(with_unit=True)
-        by_cell = self.bounded.chosen_by_cell
-        if contribution.choose_groups and not by_cell:
-            rows = ChosenGroups(rows, self.keys, contribution.groups)
-        names, hidden = self.keys, self.hidden
-        if hidden:
-            rows, names = Salted(rows, hidden), ("s", *names)
-        unit_sums = UnitSums(self.bounded, contribution)
-        by = ("u", "d", *names) if by_cell else ("u", *names)
-        layer: Relation = Grouped(rows, "r", by, by, unit_sums.partial())
+        alone, unit_sums = self._without(late), UnitSums(self.bounded, contribution)
+        kept = kept_sums(alone.bounded, unit_sums.partial())
+        by_cell, names = self.bounded.chosen_by_cell, ("s", *self.keys) if self.hidden else self.keys
+        if kept is None:
+            rows = alone._base(with_unit=True)
+            if contribution.choose_groups and not by_cell:
+                rows = ChosenGroups(rows, self.keys, contribution.groups)
+            rows = Salted(rows, self.hidden) if self.hidden else rows
+            by = ("u", "d", *names) if by_cell else ("u", *names)
+            layer: Relation = Grouped(rows, "r", by, by, unit_sums.partial())
+        else:
+            layer = alone._units_kept(kept, named=bool(late))
         for source in late:
             layer = UnitFactors(layer, self._units_of(source), ())
         if by_cell:
@@ -448,15 +479,3 @@ class _Lowering:
                 if domain is None
             ]
         )
-
-
-def _lists(statistic: Statistic) -> list[StatementPlaces]:
-    """The lists of numbers by place of a statistic on a tree: of its rows, and of what blocks answer."""
-    rows = StatementPlaces(statistic.name, statistic.places, UNITS_MAX * statistic.place_units)
-    blocks = 0 if statistic.drawn is None else statistic.drawn.blocks
-    return [rows, *[StatementPlaces(name, statistic.places, blocks) for name in statistic.block_names]]
-
-
-def _coordinates(statistics: tuple[BoundedStatistic, ...]) -> tuple[str, ...]:
-    """The names of their sums."""
-    return tuple([f"{b.statistic.name}_{i}" for b in statistics for i in range(b.statistic.coordinates)])

@@ -356,6 +356,12 @@ class NormSums(NormWorth):
         factor = self._factor(norm, Named(f"{_name(norm)}m"))
         return Kept(units, "f", None, (Output(Named("u"), "u"), Output(factor, name)))
 
+    def weighed(self, rows: Relation, name: str) -> Relation:
+        """Rows that have the norm of their unit, with what each of them weighs: as of `weights`."""
+        assert self.shape is Shape.STORED
+        (norm,) = self.norms
+        return Extended(rows, "q", (Output(self._factor(norm, Named(f"{_name(norm)}m")), name),))
+
     def _unit_totals(self, rows: Relation, *, shared: bool) -> Relation:
         """One row for each unit, with each of its norms, or the squares of them."""
         units: Relation

@@ -3,11 +3,15 @@
     counts    rows -> group by unit and key, weight of a row (lower_units.py) -> joined back to the rows by unit and key
     norms     rows -> norm of the unit, its factor (lower_normed.py) -> joined back to the rows by unit
 
-Then both: rows with a value -> group by key and place, sum of weights -> group by key, one list of places. A weight is
+Where the snapshot keeps what a weight follows from, beside each row, no row is grouped by its unit: `weighed_by_norm`,
+and by counts `weighed_alike` for units within the bounds and `weighed_by_number` for all (light_units.py).
+
+Then all: rows with a value -> group by key and place, sum of weights -> group by key, one list of places. A weight is
 an integer from 0 to 2^20, and all rows of a unit have the same (in a group, where counts bound them), so that the order
 of rows does not matter and no row is chosen. mechanisms/quantiles.md has the proof.
 
-The rows are written out twice. Hidden groups have their salt in both, and in the join (lower.py says why).
+Rows that are grouped by unit are written out twice. Hidden groups have their salt in both, and in the join (lower.py
+says why).
 """
 
 from __future__ import annotations
@@ -18,10 +22,11 @@ from typing import assert_never
 
 from sql_rewrite.bounded import BoundedCore, BoundedStatistic
 from sql_rewrite.contribution import Contribution, NormedContribution
-from sql_rewrite.layer_values import Count, PlaceCounts, PlaceSums, Ranked, Sum
+from sql_rewrite.layer_values import SMALL_PLACES, Count, PlaceCounts, PlaceSums, Ranked, SmallPlace, Sum
 from sql_rewrite.lower_normed import NormSums
 from sql_rewrite.lower_units import UnitSums
 from sql_rewrite.relations import (
+    Appended,
     Blocked,
     ChosenGroups,
     Extended,
@@ -33,24 +38,31 @@ from sql_rewrite.relations import (
     Salted,
     UnitFactors,
 )
-from sql_rewrite.scalars import Cast, EngineType, IsNull, Named
+from sql_rewrite.scalars import Arithmetic, Case, Cast, Comparison, EngineType, IsNull, Named, Scalar, Whole
 from sql_rewrite.unit_worth import under
 
-__all__ = ["blocks_answered", "places_counted", "places_summed"]
+__all__ = [
+    "blocks_answered",
+    "places_counted",
+    "places_summed",
+    "weighed_alike",
+    "weighed_by_norm",
+    "weighed_by_number",
+    "weighed_by_unit",
+]
 
 
-def places_summed(
+def weighed_by_unit(
     rows: Relation, bounded: BoundedCore, *, keys: tuple[str, ...], hidden: tuple[HiddenKey, ...]
 ) -> Relation:
-    """One row for each group with the weights of its rows by place, as `{name}_p`: the core's one statistic.
+    """Rows with a value as keys, weight and place: the weight is found by grouping the rows by unit.
 
     `rows` have the unit `u` (and its draw `d` where groups are chosen), the keys, and the place and the filter of the
-    statistic.
+    core's one statistic.
     """
     (item,) = bounded.statistics
-    name = item.statistic.name
-    place, weight = f"{name}t", f"{name}w"
-    names = ("s", *keys) if hidden else keys
+    weight = f"{item.statistic.name}w"
+    names = _names(keys, hidden)
     match bounded.contribution:
         case NormedContribution():
             units = NormSums(bounded, keys, hidden).weights(rows, weight)
@@ -64,14 +76,62 @@ def places_summed(
             weighed = UnitFactors(rows, _cells(rows, bounded, counted, names, weight), (weight,), names)
         case _:
             assert_never(bounded.contribution)
-    value = under(item, Named(place))
-    read = tuple([Output(Named(column), column) for column in (*names, weight)])
-    valued = Kept(Extended(weighed, "v", (Output(value, "place"),)), "w", IsNull(Named("place"), negated=True),
-                  (*read, Output(Named("place"), "place")))  # fmt: skip
-    by_place = (*names, "place")
-    placed = Grouped(valued, "x", by_place, by_place, (Output(Sum(Named(weight)), weight),))
+    return _valued(weighed, item, (*names, weight))
+
+
+def weighed_by_number(rows: Relation, bounded: BoundedCore) -> Relation:
+    """The same of a core without keys, where rows have a column `{name}n`: how many of their unit have a value."""
+    (item,) = bounded.statistics
+    assert isinstance(bounded.contribution, Contribution)
+    assert not bounded.contribution.scaled
+    name, worth = item.statistic.name, item.statistic.place_units
+    number = Named(f"{name}n")
+    part = Cast(Arithmetic("//", Whole(item.rows * worth), number, EngineType.INTEGER), EngineType.INTEGER)
+    weight = Case(((Comparison(">", number, Whole(item.rows), closed=False), part),), Whole(worth))
+    weighed = Extended(rows, "q", (Output(Cast(weight, EngineType.INTEGER), f"{name}w"),))
+    return _valued(weighed, item, (f"{name}w",))
+
+
+def weighed_by_norm(rows: Relation, bounded: BoundedCore, *, keys: tuple[str, ...]) -> Relation:
+    """The same where rows have the norm of their unit, in a column of `lower_normed.py`. Groups are public."""
+    (item,) = bounded.statistics
+    weight = f"{item.statistic.name}w"
+    weighed = NormSums(bounded, keys, ()).weighed(rows, weight)
+    return _valued(weighed, item, (*keys, weight))
+
+
+def weighed_alike(
+    rows: Relation, bounded: BoundedCore, *, keys: tuple[str, ...], hidden: tuple[HiddenKey, ...]
+) -> Relation:
+    """The same of rows that weigh one row each."""
+    (item,) = bounded.statistics
+    name, names = item.statistic.name, _names(keys, hidden)
+    rows = Salted(rows, hidden) if hidden else rows
+    weighed = Extended(rows, "q", (Output(Cast(Whole(item.statistic.place_units), EngineType.INTEGER), f"{name}w"),))
+    return _valued(weighed, item, (*names, f"{name}w"))
+
+
+def places_summed(
+    parts: tuple[Relation, ...], item: BoundedStatistic, *, keys: tuple[str, ...], hidden: tuple[HiddenKey, ...]
+) -> Relation:
+    """One row for each group with the weights of the parts' rows by place, as `{name}_p`."""
+    weight, names = f"{item.statistic.name}w", _names(keys, hidden)
+    rows = parts[0] if len(parts) == 1 else Appended(parts)
+    placed = _by_place(rows, names, Output(Sum(Named(weight)), weight))
     counts = PlaceSums(Named("place"), Cast(Named(weight), EngineType.INTEGER))
-    return Grouped(placed, "y", keys, names, (Output(counts, f"{name}_p"),))
+    return Grouped(placed, "y", keys, names, (Output(counts, f"{item.statistic.name}_p"),))
+
+
+def _names(keys: tuple[str, ...], hidden: tuple[HiddenKey, ...]) -> tuple[str, ...]:
+    """The keys by which rows are grouped, and the salt of hidden ones."""
+    return ("s", *keys) if hidden else keys
+
+
+def _valued(rows: Relation, item: BoundedStatistic, names: tuple[str, ...]) -> Relation:
+    """The rows with a value, as these columns and their place."""
+    read = tuple([Output(Named(column), column) for column in (*names, "place")])
+    placed = Extended(rows, "v", (Output(_place(item), "place"),))
+    return Kept(placed, "w", IsNull(Named("place"), negated=True), read)
 
 
 def places_counted(rows: Relation, item: BoundedStatistic, *, keys: tuple[str, ...]) -> Relation:
@@ -80,13 +140,21 @@ def places_counted(rows: Relation, item: BoundedStatistic, *, keys: tuple[str, .
     Rows are grouped by place before they become a list: of very many places a histogram takes twice as long.
     """
     name = item.statistic.name
-    by_place = (*keys, "place")
-    value = under(item, Named(f"{name}t"))
-    read = tuple([Output(Named(column), column) for column in by_place])
-    valued = Kept(Extended(rows, "v", (Output(value, "place"),)), "w", IsNull(Named("place"), negated=True), read)
-    placed = Grouped(valued, "x", by_place, by_place, (Output(Count(), f"{name}w"),))
+    placed = _by_place(_valued(rows, item, keys), keys, Output(Count(), f"{name}w"))
     counts = PlaceSums(Named("place"), Named(f"{name}w"))
     return Grouped(placed, "y", keys, keys, (Output(counts, f"{name}_p"),))
+
+
+def _place(item: BoundedStatistic) -> Scalar:
+    """The place of a row; NULL where it has no value."""
+    assert item.statistic.places <= SMALL_PLACES
+    return SmallPlace(under(item, Named(f"{item.statistic.name}t")))
+
+
+def _by_place(rows: Relation, names: tuple[str, ...], number: Output) -> Relation:
+    """One row for each group and place: in an array of places where there is one group alone."""
+    by = (*names, "place")
+    return Grouped(rows, "x", by, by, (number,), small=not names)
 
 
 def blocks_answered(

@@ -34,7 +34,6 @@ from sql_rewrite.dialects.costs import EngineCosts
 from sql_rewrite.dialects.dialect import Dialect
 from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.layer_values import Count, Distinct, KeyedOrder, LeastPlace
-from sql_rewrite.lower import UNITS_MAX
 from sql_rewrite.relations import Extended, Grouped, Listed, Output, Projected, Relation, TableRows
 from sql_rewrite.row_places import RowPlaces, column_histogram
 from sql_rewrite.scalars import (
@@ -47,6 +46,7 @@ from sql_rewrite.scalars import (
     Whole,
 )
 from sql_rewrite.scalars import Column as StoredColumn
+from sql_rewrite.statement_columns import UNITS_MAX
 
 __all__ = ["COUNTED", "ProfiledTable", "lower_profile", "profile_key", "profile_work", "profiled_tables"]
 

@@ -217,6 +217,8 @@ class Grouped(Relation):
     shown: tuple[str, ...]
     by: tuple[str, ...]
     outputs: tuple[Output, ...]
+    small: bool = False
+    """Whether the only key is a `SmallPlace`: then its type says how many groups there may be."""
 
 
 @node

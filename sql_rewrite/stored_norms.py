@@ -69,7 +69,7 @@ def known_norms(bounded: BoundedCore) -> Mapping[str, str] | None:
     kept = source.table.stored_norms
     if kept is None or not source.stored or source.only is not None or core.where is not None:
         return None
-    if any(item.statistic.norm is None or item.statistic.tree is not None for item in bounded.statistics):
+    if any(item.statistic.norm is None for item in bounded.statistics):
         return None
     if any(norm.filter is not None for norm in bounded.norms):
         return None
@@ -97,8 +97,9 @@ def unit_table(table: Table, columns: Iterable[str]) -> UnitTable:
 
 def sums_are_norms(bounded: BoundedCore) -> bool:
     """Whether each sum of a core is that of its units' norms, each times its factor: without groups, of all rows."""
-    # Only what has known norms is a sum over rows: quantiles are not.
-    return not bounded.core.keys and known_norms(bounded) is not None and all(map(_is_norm, bounded.statistics))
+    # Only what has known norms is asked, and is a sum over rows: quantiles are not.
+    known = not bounded.core.keys and known_norms(bounded) is not None
+    return known and all(item.statistic.tree is None and _is_norm(item) for item in bounded.statistics)
 
 
 def _is_norm(item: BoundedStatistic) -> bool:

@@ -44,7 +44,6 @@ from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.expressions import ColumnRef, Expression
 from sql_rewrite.functions import build
 from sql_rewrite.layer_values import Count, EndOf
-from sql_rewrite.lower import UNITS_MAX
 from sql_rewrite.plan import Aggregate, Core, Source
 from sql_rewrite.references import reference
 from sql_rewrite.relations import Grouped, Output, Projected, Relation, TableRows, TableSource, Unfolded
@@ -66,6 +65,7 @@ from sql_rewrite.scalars import (
     Scalar,
     Whole,
 )
+from sql_rewrite.statement_columns import UNITS_MAX
 
 __all__ = ["BIN", "ValueHistogram", "lower_histogram", "value_histogram"]
 

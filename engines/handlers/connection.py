@@ -80,8 +80,9 @@ def private_settings(*, threads: int, memory_limit_mb: int) -> Settings:
     return {
         **settings(threads=threads, memory_limit_mb=memory_limit_mb),
         "disabled_optimizers": ",".join(sorted(PRIVATE_OFF)),
-        # No arrays with one entry for each value between the least and the greatest group.
-        "perfect_ht_threshold": "0",
+        # Arrays instead of hash tables for groups of 16 bits (and NULL), which the engine knows by their type. Nothing
+        # collects the least and the greatest value of others, so that they have none (engines/optimizers.md).
+        "perfect_ht_threshold": "17",
     }
 
 

@@ -67,21 +67,39 @@ def places_result(
     """
     if not all(_as_values(kind, name) for kind, name in zip(kinds, types, strict=True)):
         raise ValueError
-    fetched = cursor.fetchall()
-    given = list(zip(*fetched, strict=True)) if fetched else [()] * (len(kinds) + 2 * len(places))
-    columns = [encode_values(kind, values) for kind, values in zip(kinds, given, strict=False)]
+    given: Sequence[Sequence[object] | npt.NDArray[np.generic]]
+    if all(_as_array(kind, name) for kind, name in zip(kinds, types, strict=True)):
+        # Lists are arrays then, and no number of theirs becomes an object.
+        arrays = list(cursor.fetchnumpy().values())
+        columns = [_array_column(kind, array) for kind, array in zip(kinds, arrays, strict=False)]
+        given = [np.ma.getdata(array) for array in arrays]
+    else:
+        fetched = cursor.fetchall()
+        values = list(zip(*fetched, strict=True)) if fetched else [()] * (len(kinds) + 2 * len(places))
+        columns = [encode_values(kind, column) for kind, column in zip(kinds, values, strict=False)]
+        given = values
+    rows = len(given[-1])
     for item, count in enumerate(places):
         first = len(kinds) + 2 * item
-        table = np.zeros((len(fetched), count), dtype=np.int64)
-        for row, (found, counts) in enumerate(zip(given[first], given[first + 1], strict=True)):
-            if len(set(found)) != len(found) or len(counts) != len(found):
-                raise ValueError
-            if found and not 0 <= min(found) <= max(found) < count:
-                raise ValueError
-            table[row, list(found)] = counts
+        table = np.zeros((rows, count), dtype=np.int64)
+        for row, lists in enumerate(zip(given[first], given[first + 1], strict=True)):
+            _put(table[row], *[np.asarray(one, dtype=np.int64) for one in lists])
         columns.append(encode_arrays("integer", table.reshape(-1), None))
     buffers = [buffer for column in columns for buffer in column.buffers]
-    return {"rows": len(fetched), "columns": [column.description for column in columns]}, buffers
+    return {"rows": rows, "columns": [column.description for column in columns]}, buffers
+
+
+def _put(places: npt.NDArray[np.int64], found: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> None:
+    """Writes the counts to the places found. Errors: ValueError, as of `places_result`."""
+    if found.shape != counts.shape:
+        raise ValueError
+    if found.size and not 0 <= found.min() <= found.max() < places.size:
+        raise ValueError
+    listed = np.zeros(places.size, dtype=np.bool_)
+    listed[found] = True
+    if np.count_nonzero(listed) != found.size:
+        raise ValueError
+    places[found] = counts
 
 
 def _spans(values: Sequence[object]) -> list[str | None]:

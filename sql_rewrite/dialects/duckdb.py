@@ -37,6 +37,7 @@ from sql_rewrite.layer_values import (
     PlaceCounts,
     PlaceSums,
     Ranked,
+    SmallPlace,
     Sum,
 )
 from sql_rewrite.relations import (
@@ -73,7 +74,7 @@ __all__ = ["DUCKDB", "SEED", "DuckDB", "quote"]
 _SPLIT = 2**62
 _PLACE_BITS = 12
 _WORD = 62
-_PLACED = "MAP(BIGINT, BIGINT)"
+_PLACED = 'STRUCT("key" BIGINT, "value" BIGINT)[]'
 _NO_ARRAY = "CAST('' AS VARCHAR)"
 
 SEED = "getvariable('seed')"
@@ -109,13 +110,18 @@ class DuckDB(DuckDBSteps):
 
     @writes(PlaceCounts)
     def _place_counts(self, node: PlaceCounts) -> str:
-        """A map, which the aggregate makes without an entry for what is NULL; NULL where nothing is left."""
-        return f"histogram({self.write(node.place)})"
+        """Pairs, which the aggregate makes without one for what is NULL; NULL where nothing is left."""
+        return f"CAST(map_entries(histogram({self.write(node.place)})) AS {_PLACED})"
 
     @writes(PlaceSums)
     def _place_sums(self, node: PlaceSums) -> str:
-        """A map, made of one list of pairs: two lists could be in two orders."""
-        return f"map_from_entries(list(row({self.write(node.place)}, {self.write(node.sum)})))"
+        """One list of pairs: two lists could be in two orders, and a map takes four times as long."""
+        pair = f'struct_pack("key" := {self.write(node.place)}, "value" := {self.write(node.sum)})'
+        return f"CAST(list({pair}) AS {_PLACED})"
+
+    @writes(SmallPlace)
+    def _small_place(self, node: SmallPlace) -> str:
+        return f"CAST({self.write(node.value)} AS USMALLINT)"
 
     @writes(OnlyOne)
     def _only_one(self, node: OnlyOne) -> str:
@@ -123,8 +129,9 @@ class DuckDB(DuckDBSteps):
 
     @writes(ListedPlaces)
     def _listed_places(self, node: ListedPlaces) -> str:
-        read = "map_keys" if node.part == "places" else "map_values"
-        return f"COALESCE(CAST({read}({self.write(node.counts)}) AS BIGINT[]), CAST([] AS BIGINT[]))"
+        part = 1 if node.part == "places" else 2
+        listed = f'list_transform({self.write(node.counts)}, lambda "pair": struct_extract_at("pair", {part}))'
+        return f"COALESCE({listed}, CAST([] AS BIGINT[]))"
 
     @writes(EndOf)
     def _end_of(self, node: EndOf) -> str:
@@ -357,15 +364,16 @@ class DuckDB(DuckDBSteps):
 
         For integers and dates an engine may instead allocate one entry for every value between the least and the
         greatest. One person's extreme date would then decide about gigabytes of memory, and so about failure. Workers
-        turn that off (`perfect_ht_threshold`), and a group of text, even a constant one, rules it out a second time.
-        Where units are grouped it is left out: it would take a quarter of the time.
+        collect no such values (engines/optimizers.md), and a group of text, even a constant one, rules it out a second
+        time. Where units are grouped it is left out: it would take a quarter of the time. Places of 16 bits alone are
+        added up in an array, whose size follows from their type.
         """
         listed = ", ".join([*_names(node.shown), *self._outputs(node.outputs)])
         text = f'SELECT {listed} FROM ({self.write(node.rows)}) AS "{node.alias}"'
         if not node.by:
             return text
         by = _names(node.by)
-        if "u" not in node.by:
+        if "u" not in node.by and not node.small:
             by.append(_NO_ARRAY)
         return f"{text} GROUP BY {', '.join(by)}"
 

@@ -29,9 +29,9 @@ from sql_rewrite.bounded import BoundedCore, BoundedNorm, BoundedStatistic
 from sql_rewrite.contribution import NormedContribution
 from sql_rewrite.evaluate import evaluate
 from sql_rewrite.kept_totals import kept_totals
-from sql_rewrite.lower import UNITS_MAX
 from sql_rewrite.lower_normed import shares_tables
 from sql_rewrite.normed import WEIGHT_PARTS
+from sql_rewrite.statement_columns import UNITS_MAX
 from tests.audit.generate import Query, Scene, make_query, make_scene, owner_of
 from tests.audit.harness import Side, Store, Tally, check_noise, check_pair, neighbours_of, run
 from tests.audit.interpreter import bernstein_vectors, encoder, grouped_rows, on_nodes, row_vector, taken_rows

@@ -328,7 +328,7 @@ def test_the_connection_itself_is_locked(snapshot: Path, tmp_path: Path) -> None
         "error_on_division_by_zero": False,
         "ieee_floating_point_ops": True,
         "disabled_optimizers": ",".join(sorted(PRIVATE_OFF)),
-        "perfect_ht_threshold": 0,
+        "perfect_ht_threshold": 17,
         "threads": 2,
     }
     found = connection.execute("SELECT " + ", ".join(f"current_setting('{name}')" for name in expected)).fetchone()

@@ -17,10 +17,11 @@ from sql_rewrite.contribution import WEIGHED_GROUPS_MOST, WEIGHED_LONG_MOST, Con
 from sql_rewrite.cost import work_of
 from sql_rewrite.kept_totals import kept_totals, total_of
 from sql_rewrite.lift import lift
-from sql_rewrite.lower import UNITS_MAX, lower
+from sql_rewrite.lower import lower
 from sql_rewrite.normed import PARTS_LEAST, PARTS_MOST, WEIGHT_PARTS, parts_at
 from sql_rewrite.norms import at_norms, lower_norms, norm_core, norm_key
 from sql_rewrite.plan_key import core_key
+from sql_rewrite.statement_columns import UNITS_MAX
 from sql_rewrite.stored_norms import known_norms
 from tests.sql_rewrite.datasets import AUTOMATIC, CLINIC
 

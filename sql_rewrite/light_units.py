@@ -1,0 +1,75 @@
+"""Units that no bound of a question can hold back, known by how many rows of theirs are stored.
+
+    SELECT MEDIAN(cost) FROM visits                                  at most 64 rows of a person count
+    visits of people who have at most 64: each weighs 1; visits of the others: each weighs a part of that
+
+A snapshot keeps beside each row how many rows its unit has in the table (`unit$rows`, privacy/stored_norms.py). Let the
+first source of a core be such a table, and let each of its rows be in one joined row at most. W is the weight of a
+whole row (lower_ranks.py), N the number of rows that are stored of a unit, n of those with a value in a group.
+
+Claim 1. Where groups are not chosen, and N <= T = min(rows, total) of the contribution bounds, each row of the unit
+that has a value weighs W. Proof. Joins, WHERE and filters leave at most N of the unit's rows over all groups, so that
+0 < n <= N <= rows, and the rows over all groups are not beyond `total`. Its values are worth v = n W (unit_worth.py),
+and a row weighs floor(v / n) = W. QED.
+
+So rows with N <= T get W without a look at their unit, and only rows with N > T are grouped by it and joined to its
+weight. N is never NULL, so each row is on one side, and a unit is on one side with all of its rows: the groups of the
+units with N > T are what they were.
+
+Claim 2. Where the core reads all rows of that table alone, has no keys, and a row has a value always, n is N. Proof.
+The group has every row of the unit. QED. Then a row weighs floor(min(N, rows) W / N), and no unit is grouped at all.
+
+Both give each row the integer that grouping gives, so sums, sensitivities, prices and identities do not know of it. An
+older snapshot keeps no numbers of rows, and gets the other shape. What a row costs at most is counted as before
+(cost.py): beyond T it takes the same way, after one comparison more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from privacy.policy import ColumnType
+from privacy.stored_norms import ROWS
+from sql_rewrite.bounded import BoundedCore, BoundedStatistic
+from sql_rewrite.contribution import Contribution
+from sql_rewrite.expressions import ColumnRef, Literal
+from sql_rewrite.functions import build
+from sql_rewrite.plan import Core
+from sql_rewrite.unit_facts import rows_of_unit
+
+__all__ = ["counts_whole_units", "keeps_rows", "split"]
+
+
+def keeps_rows(bounded: BoundedCore) -> bool:
+    """Whether the snapshot says of each row of a core how many rows its unit has at most, and no groups are chosen."""
+    first, contribution = bounded.core.sources[0], bounded.contribution
+    if not isinstance(contribution, Contribution) or contribution.choose_groups:
+        return False
+    kept = first.stored and first.table.stored_norms is not None
+    return kept and rows_of_unit(bounded.core.sources) == first.table.rows_stored
+
+
+def counts_whole_units(bounded: BoundedCore, item: BoundedStatistic) -> bool:
+    """Whether what counts of a unit for a statistic is all of its rows: claim 2. Requires: `keeps_rows`."""
+    core = bounded.core
+    alone = len(core.sources) == 1 and core.sources[0].only is None and core.where is None and not core.keys
+    return alone and item.filter is None and not any(argument.nullable for argument in item.arguments)
+
+
+def split(core: Core, contribution: Contribution) -> tuple[Core, Core | None]:
+    """The core over the rows of units within its bounds, and over those of all others; None where no unit has more.
+
+    Requires: `keeps_rows`. A condition on the first source is tested after the number of rows.
+    """
+    first, *others = core.sources
+    most = min(contribution.rows, contribution.total)
+    if first.table.rows_stored <= most:
+        return core, None
+    number = ColumnRef(first.relation, ROWS, ColumnType.INTEGER, nullable=False)
+    found = []
+    for operator in ("<=", ">"):
+        own = build(operator, (number, Literal(most, ColumnType.INTEGER)))
+        own = own if first.only is None else build("and", (own, first.only))
+        found.append(replace(core, sources=(replace(first, only=own), *others)))
+    light, heavy = found
+    return light, heavy
