@@ -33,7 +33,7 @@ from tests.audit.generate import Query, Scene, make_scene
 from tests.audit.harness import Store, neighbours_of
 from tests.audit.normed import Seen, audit_norms, automatic, check_stores, with_norms, without_negatives
 from tests.audit.violation import Violation
-from tests.thinned import slow_ones
+from tests.thinned import slow_ones, thinned
 
 PARTS, SCENES = 12, 2
 
@@ -111,7 +111,9 @@ def with_visits(scene: Scene, rows: int) -> Scene:
     return replace(scene, rows={**scene.rows, "visits": [*others, *more], "items": []})
 
 
-def look(scene: Scene, texts: list[str], powers: tuple[NormPower, ...] = tuple(NormPower), *, spare: bool) -> Seen:
+def look(
+    scene: Scene, texts: list[str], powers: tuple[NormPower, ...] = tuple(NormPower), *, spare: bool, turns: int = 3
+) -> Seen:
     """Each text by each power, on the scene and on neighbours: with the spare unit, or without the heaviest."""
     seen = Seen()
     units = frozenset(scene.units)
@@ -120,7 +122,7 @@ def look(scene: Scene, texts: list[str], powers: tuple[NormPower, ...] = tuple(N
         stores = [stack.enter_context(closing(Store(scene, side, seed=1))) for side in (units, neighbour)]
         for place, text in enumerate(texts):
             for power in powers:
-                for turn in range(3):
+                for turn in range(turns):
                     seed = 31 * place + 7 * turn
                     check_stores(scene, stores, Query(text, {}), power=power, seed=seed, seen=seen)
     return seen
@@ -145,15 +147,16 @@ def test_hidden_groups_of_units_of_any_size(rows: int) -> None:
     assert seen.cores == seen.triples
 
 
+@thinned(3)
 @pytest.mark.parametrize("rows", slow_ones([0, 1, 5_000], [0, 1, 50, 5_000]))
-def test_norms_that_a_snapshot_keeps(rows: int) -> None:
+def test_norms_that_a_snapshot_keeps(rows: int, every: int) -> None:
     """Sums and histograms are those of the reference, also where no statement groups rows by their unit."""
     scene = with_norms(with_visits(automatic(make_scene(3)), rows))
-    seen = look(scene, KEPT, spare=True)
-    assert seen.triples > 15
+    seen = look(scene, KEPT, spare=True, turns=3 // every)
+    assert seen.triples > 15 // every
     above = with_norms(without_negatives(with_visits(automatic(make_scene(3)), rows)))
     assert len([total for table in above.dataset.tables for total in table.stored_totals]) > 1
-    assert look(above, TOTALS, spare=True).triples > 8
+    assert look(above, TOTALS, spare=True, turns=3 // every).triples > 8 // every
 
 
 # Planted bugs

@@ -106,6 +106,7 @@ def forgets(recovery: Recovery) -> int:
     return 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bug", [draws_again, forgets, lambda _: 0])
 def test_wrong_recoveries_are_caught(
     bug: Callable[[Recovery], int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -118,6 +119,7 @@ def test_wrong_recoveries_are_caught(
         require_silence(tmp_path, monitor, state=state)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("at", "answered"), [("reserve", False), ("post", True)])
 def test_a_hit_whose_process_died_is_answered_by_what_the_ledger_has(
     at: str, answered: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -140,6 +142,7 @@ def test_a_hit_whose_process_died_is_answered_by_what_the_ledger_has(
         assert services.ledger.audit().findings == ()
 
 
+@pytest.mark.slow
 def test_a_process_that_was_only_slow_throws_its_outcome_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shows that an evaluation that was ended meanwhile says nothing of what it found, and uses no hit."""
     with clinic_in(tmp_path) as (services, path):

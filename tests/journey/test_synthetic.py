@@ -187,6 +187,7 @@ def test_a_failure_after_rows_were_read_is_opaque_and_charged(clinic: Clinic, mo
     assert make(clinic, who).status_code == 201
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_while_rows_are_read_leaves_a_charge_and_no_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -259,6 +260,7 @@ def test_the_charge_is_there_before_the_first_row(clinic: Clinic, monkeypatch: p
     assert json.loads(record.answer or b"") == {"synthetic": body["id"]}
 
 
+@pytest.mark.slow
 def test_a_shared_table_is_everybodys(tmp_path: Path) -> None:
     """Shows that where releases are shared for free, whoever may ask reads it, and only its owner deletes it."""
     with clinic_in(tmp_path) as (services, path):

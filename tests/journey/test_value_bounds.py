@@ -435,6 +435,7 @@ def test_bounds_follow_from_the_noise_at_the_norm(tmp_path: Path, monkeypatch: p
             assert float(bounds(answer)["paid"][1]) < 200
 
 
+@pytest.mark.slow
 def test_bounds_of_a_quantile_hold_it_however_large_units_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shows that noise at a large norm makes the bounds of an average narrow, and not those of a median beside it.
 
