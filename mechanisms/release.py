@@ -102,7 +102,9 @@ def single_sum(core: CoreStatistics, exact: Exact) -> int:
 
 
 def counts_by_place(core: CoreStatistics, exact: Exact) -> Integers:
-    """True counts of a core's one statistic: of ranks by finer place, else by public group. For a test alone.
+    """True counts of a core's one statistic: of ranks by finer place, else by public group.
+
+    For a test (propose_test_release.md), and for what compares and measures cells (stream_synopsis.md).
 
     Errors: ExecutionFailed for sums that the plan rules out.
     """

@@ -44,6 +44,7 @@ from server.routes import (
     queries,
     releases,
     statistics,
+    streams,
     synthetic,
     webhooks,
 )
@@ -72,8 +73,8 @@ _DESCRIPTION = """\
 Noisegate answers SQL questions about people with noise, and keeps an account of what has been revealed.
 
 Amounts of epsilon and delta are decimal strings. Problems are RFC 9457 documents with `code`, `what`, `why`, `instead`
-and `charged`. `POST /v1/queries`, `POST /v1/batches`, `POST /v1/monitors`, `POST /v1/models`, `POST /v1/statistics`
-and `POST /v1/synthetic` spend; a GET never does.
+and `charged`. `POST /v1/queries`, `POST /v1/batches`, `POST /v1/monitors`, `POST /v1/streams`, `POST /v1/models`,
+`POST /v1/statistics` and `POST /v1/synthetic` spend; a GET never does.
 """
 
 
@@ -118,7 +119,7 @@ def create_app(settings: Settings, *, services: Services | None = None, build: S
             "auto_configure": False,
         },
     )
-    paid = (queries, batches, releases, monitors, models, statistics, synthetic)
+    paid = (queries, batches, releases, monitors, streams, models, statistics, synthetic)
     for module in (*paid, webhooks, budgets, accounting, datasets, collectors, people, operations):
         for route in module.router.routes:
             app.router.routes.append(route)

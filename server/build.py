@@ -37,13 +37,14 @@ from server.models.models import Models
 from server.models.quoting import Quotes
 from server.monitors.monitors import Monitors
 from server.monitors.recovery import Recovery
-from server.sealing import BATCHES, MONITORS, WEBHOOKS, Seal
+from server.sealing import BATCHES, MONITORS, STREAMS, WEBHOOKS, Seal
 from server.services import Check, Services
 from server.settings import Settings
 from server.shutdown import Pause
 from server.statistics.asking import Statistics
 from server.statistics.quoting import StatisticQuotes
 from server.store.registry import Registry
+from server.streams.streams import Streams
 from server.synthetic.making import Synthetics
 from server.synthetic.tables import DrawnTables
 from server.webhooks.addresses import read_network
@@ -193,6 +194,18 @@ def _monitors(it: _Parts, journey: Journey, seal: Seal) -> Monitors:
     )
 
 
+def _streams(it: _Parts, journey: Journey, seal: Seal) -> Streams:
+    return Streams(
+        ledger=it.ledger,
+        registry=it.registry,
+        journey=journey,
+        served=it.catalogue,
+        private=it.private,
+        bits=it.bits,
+        seal=seal,
+    )
+
+
 def _models(it: _Parts, journey: Journey) -> Models:
     return Models(
         ledger=it.ledger,
@@ -278,6 +291,7 @@ def build_services(settings: Settings) -> Services:
                 ledger=ledger, served=catalogue, private=private, twins=shell, bits=it.bits, pace=it.pace
             ),
             monitors=_monitors(it, journey, Seal(secret, MONITORS)),
+            streams=_streams(it, journey, Seal(secret, STREAMS)),
             models=_models(it, journey),
             statistics=_statistics(it, journey),
             synthetic=_synthetics(it, journey, drawn),

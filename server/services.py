@@ -22,6 +22,7 @@ from server.store.batches import BatchRow
 from server.store.models import ModelRow
 from server.store.monitors import MonitorRow
 from server.store.registry import Registry
+from server.store.streams import StreamRow
 from server.store.synthetic import SyntheticRow
 from server.store.versions import EITHER
 from server.store.webhooks import WebhookRow
@@ -39,6 +40,11 @@ if TYPE_CHECKING:
     from server.profile_types import Profile
     from server.statistics.asking import ToAsk
     from server.statistics.terms import AskStatistic
+    from server.streams.opening import Planned as PlannedStream
+    from server.streams.sealing import Frame
+    from server.streams.streams import Standing, StreamQuestion
+    from server.streams.terms import AskStream, OpenStream, Told
+    from server.streams.terms import Terms as StreamTerms
     from server.synthetic.terms import MakeSynthetic, Planned
     from server.webhooks.webhooks import AddWebhook
 
@@ -55,6 +61,7 @@ __all__ = [
     "Registrar",
     "Services",
     "StatisticSteps",
+    "StreamSteps",
     "SyntheticSteps",
     "WebhookSteps",
 ]
@@ -157,6 +164,31 @@ class MonitorSteps(Protocol):
 
     def question_of(self, row: MonitorRow) -> tuple[str, str] | None:
         """Text and threshold of a monitor, for its owner; None where its state cannot be read."""
+
+
+class StreamSteps(Protocol):
+    """Streams (server/streams/streams.py). Synchronous; called on threads."""
+
+    def plan(self, request: OpenStream) -> PlannedStream:
+        """What a stream would be and cost. Raises Refused, Problem."""
+
+    def open(self, request: OpenStream) -> StreamRow:
+        """Charges a stream and stores it. Raises Refused, Problem, LedgerError."""
+
+    def begin(self, row: StreamRow, asked: AskStream) -> tuple[Told, ...] | StreamQuestion:
+        """The answers that need no rows, or the queries, planned. Raises Refused, Problem."""
+
+    def complete(self, begun: StreamQuestion) -> tuple[Told, ...]:
+        """Compares queries with the data, at a visible moment. Raises Problem, ExecutionFailed."""
+
+    def standing(self, row: StreamRow, terms: StreamTerms) -> Standing:
+        """Whether a stream compares."""
+
+    def close(self, row: StreamRow, *, actor: str) -> StreamRow:
+        """Ends a stream."""
+
+    def frame_for(self, row: StreamRow) -> Frame | None:
+        """What a stream is about, for its owner; None where it cannot be read."""
 
 
 class SyntheticSteps(Protocol):
@@ -277,6 +309,7 @@ class Services:
     jobs: JobPool
     profiles: ProfileSteps
     monitors: MonitorSteps
+    streams: StreamSteps
     models: ModelSteps
     statistics: StatisticSteps
     synthetic: SyntheticSteps

@@ -109,6 +109,11 @@ BROAD_ALLOWED = {
         "after the start of the engine there is one outcome, raised as ExecutionFailed below; one that cannot be "
         "stored is ended in the ledger, and raised so",
     ),
+    "server/streams/streams.py": (
+        2,
+        "after the start of the engine there is one outcome, raised as ExecutionFailed below; an opening that fails "
+        "after its charge is ended in the ledger, and raised again",
+    ),
     "server/models/models.py": (
         2,
         "after the start of the engine there is one outcome, raised as ExecutionFailed below; a model that cannot be "

@@ -8,7 +8,7 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from privacy.refusal import Finding
 from server.cli.failure import CommandFailed, UsageError
@@ -200,6 +200,19 @@ class Client:
     def delete(self, path: str) -> Json:
         """What is left of what was at a path."""
         return self._read(self._send("DELETE", path))
+
+    def price_of_stream(self, body: Json) -> Json:
+        """What a stream would promise and cost."""
+        return self._read(self._send("POST", "/v1/streams:estimate", body))
+
+    def open_stream(self, body: Json, *, idempotency_key: str | None = None) -> Json:
+        """A stream that is open. Without a key it gets a new one."""
+        key = idempotency_key or str(uuid.uuid4())
+        return self._read(self._send("POST", "/v1/streams", body, idempotency_key=key))
+
+    def ask_stream(self, stream: str, body: Json) -> Json:
+        """The answers of a stream."""
+        return self._read(self._send("POST", f"/v1/streams/{quote(stream, safe='')}/queries", body))
 
     def ways_of_batch(self, body: Json) -> Json:
         """Which ways there are to answer a batch, and what it would cost."""

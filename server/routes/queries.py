@@ -21,7 +21,7 @@ from server.body import canonical_hash
 from server.errors import Problem, problem_of_execution
 from server.formats import JSON, RESULT_HEADERS, Format, answer_table
 from server.once import idempotency_key
-from server.published import MODEL, MONITOR, PROFILE, STATISTIC, SYNTHETIC
+from server.published import MODEL, MONITOR, PROFILE, STATISTIC, STREAM, SYNTHETIC
 from server.question import Question
 from server.roles import ASKING, READING
 from server.routes.common import (
@@ -321,6 +321,13 @@ async def get_query(
                 what="what a monitor charged is sent as JSON only",
                 why="It is no table: it names the monitor, which has its outcomes.",
                 instead=("Read the monitor: GET /v1/monitors/{monitor_id}",),
+            )
+        if STREAM in record.description and sent_as is not JSON:
+            raise Problem(
+                "not_acceptable",
+                what="what a stream charged is sent as JSON only",
+                why="It is no table: it names the stream, which answers queries.",
+                instead=("Read the stream: GET /v1/streams/{stream_id}",),
             )
         if MODEL in record.description and sent_as is not JSON:
             raise Problem(

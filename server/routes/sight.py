@@ -28,6 +28,7 @@ from server.store.batches import BatchRow
 from server.store.collectors import StoredCollector
 from server.store.models import ModelRow
 from server.store.monitors import MonitorRow
+from server.store.streams import StreamRow
 from server.store.synthetic import SyntheticRow
 from server.store.webhooks import WebhookRow
 
@@ -46,6 +47,7 @@ __all__ = [
     "visible_monitor",
     "visible_query",
     "visible_release",
+    "visible_stream",
     "visible_synthetic",
     "visible_webhook",
 ]
@@ -137,6 +139,15 @@ async def visible_monitor(request: Request, monitor_id: str) -> MonitorRow:
     return row
 
 
+async def visible_stream(request: Request, stream_id: str) -> StreamRow:
+    """The stream, if it is the caller's or the caller oversees. Errors: Problem not_found for both reasons."""
+    services, caller = services_of(request), caller_of(request)
+    row = await in_thread(lambda: services.registry.stream(identifier(stream_id, "stream")))
+    if row is None or not (caller.oversees or row.principal == caller.name):
+        raise not_found("stream")
+    return row
+
+
 async def visible_synthetic(request: Request, synthetic_id: str) -> SyntheticRow:
     """The synthetic table, if the caller may read it: its own, one that its dataset shares, or as an overseer.
 
@@ -223,6 +234,7 @@ SIGHTS: Mapping[str, Callable[..., object]] = MappingProxyType(
         "monitor_id": visible_monitor,
         "batch_id": visible_batch,
         "release_id": visible_release,
+        "stream_id": visible_stream,
         "synthetic_id": visible_synthetic,
         "webhook_id": visible_webhook,
     }

@@ -12,6 +12,7 @@ from server.store.collectors import Collections
 from server.store.models import ModelRows
 from server.store.monitors import MonitorRows
 from server.store.people import People
+from server.store.streams import StreamRows
 from server.store.synthetic import SyntheticRows
 from server.store.tables import registry_events
 from server.store.transactions import iso
@@ -21,7 +22,9 @@ from server.store.webhooks import WebhookRows
 __all__ = ["Registry"]
 
 
-class Registry(People, Versions, Collections, MonitorRows, ModelRows, SyntheticRows, BatchRows, WebhookRows):
+class Registry(
+    People, Versions, Collections, MonitorRows, ModelRows, SyntheticRows, BatchRows, StreamRows, WebhookRows
+):
     """The registry on SQLite or PostgreSQL. Thread-safe; every method is one transaction.
 
     The schema must have been migrated.

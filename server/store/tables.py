@@ -33,6 +33,8 @@ __all__ = [
     "principals",
     "registry_events",
     "replies",
+    "stream_answers",
+    "streams",
     "synthetic_tables",
     "webhook_deliveries",
     "webhooks",
@@ -143,6 +145,36 @@ monitor_evaluations = Table(
     Index("ix_monitor_evaluations_instance", "instance"),
 )
 """Evaluations. `instance` is the process that makes one, by the ledger's name for it; none once it is over."""
+
+streams = Table(
+    "streams",
+    metadata,
+    Column("id", String(80), primary_key=True),
+    Column("principal", String(64), nullable=False),
+    Column("dataset", String(64), nullable=False),
+    Column("account", String(80), nullable=False),
+    Column("created", String(32), nullable=False),
+    Column("terms", Text, nullable=False),
+    Column("frame", LargeBinary, nullable=False),
+    Column("sealed", LargeBinary, nullable=False),
+    Column("left", Integer, nullable=False),
+    Column("made", Integer, nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("closed", String(32)),
+    CheckConstraint('"left" >= 0', name="left_not_negative"),
+    CheckConstraint("made >= 0", name="made_not_negative"),
+    Index("ix_streams_principal", "principal", "created", "id"),
+)
+"""Streams: what they are about and where they stand is encrypted (server/streams/sealing.py)."""
+
+stream_answers = Table(
+    "stream_answers",
+    metadata,
+    Column("stream", String(80), ForeignKey("streams.id"), primary_key=True),
+    Column("key", String(64), primary_key=True),
+    Column("detail", Text, nullable=False),
+)
+"""Answers of streams, under keys that do not say what was asked."""
 
 models = Table(
     "models",

@@ -16,6 +16,7 @@ from accountant.simulation import Kind, Standing
 from accountant.states import QueryStatus
 from mechanisms.families import NoiseFamily
 from mechanisms.private_descent import Method
+from mechanisms.streams.asking import Found
 from privacy.rank_tree import QuantileMechanism
 from privacy.release import ColumnKind
 from server.batches.strategy import Strategy
@@ -33,6 +34,7 @@ __all__ = [
     "EvaluationWord",
     "EventWord",
     "FilterWord",
+    "FoundWord",
     "IntervalWord",
     "KindWord",
     "MechanismWord",
@@ -48,6 +50,8 @@ __all__ = [
     "State",
     "StateWord",
     "StrategyWord",
+    "StreamState",
+    "StreamWord",
     "SyntheticState",
     "SyntheticWord",
 ]
@@ -79,6 +83,14 @@ class MonitorState(StrEnum):
 
     OPEN = "open"
     OVER = "over"
+
+
+class StreamState(StrEnum):
+    """Whether a stream compares queries with the data, answers without comparing, or answers nothing."""
+
+    COMPARING = "comparing"
+    NOT_COMPARING = "not_comparing"
+    CLOSED = "closed"
 
 
 class EvaluationOutcome(StrEnum):
@@ -145,6 +157,8 @@ IntervalWord = Annotated[IntervalMethod, _OneOf(IntervalMethod)]
 DirectionWord = Annotated[Direction, _OneOf(Direction)]
 StrategyWord = Annotated[Strategy, _OneOf(Strategy)]
 MonitorWord = Annotated[MonitorState, _OneOf(MonitorState)]
+StreamWord = Annotated[StreamState, _OneOf(StreamState)]
+FoundWord = Annotated[Found, _OneOf(Found)]
 EvaluationWord = Annotated[EvaluationOutcome, _OneOf(EvaluationOutcome)]
 DeliveryWord = Annotated[DeliveryState, _OneOf(DeliveryState)]
 EventWord = Annotated[EventType, _OneOf(kind for kind in EventType if kind is not EventType.WEBHOOK_TEST)]

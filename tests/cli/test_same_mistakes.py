@@ -104,6 +104,7 @@ def _open(home: Path, *, rooted: bool) -> Iterator[Doors]:
         jobs=jobs,
         profiles=Profiles(ledger, catalogue, Mock(), Mock(), SystemBits(), Pace()),
         monitors=Mock(),
+        streams=Mock(),
         synthetic=Mock(),
         models=Mock(),
         statistics=Mock(),

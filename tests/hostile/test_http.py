@@ -49,6 +49,7 @@ from tests.server.fakes import (
     FakeProfiles,
     FakeRegistrar,
     FakeStatistics,
+    FakeStreams,
     FakeSynthetic,
     FakeWebhooks,
 )
@@ -196,6 +197,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         profiles=FakeProfiles(),
         monitors=FakeMonitors(),
         webhooks=FakeWebhooks(),
+        streams=FakeStreams(),
         synthetic=FakeSynthetic(),
         models=FakeModels(),
         batches=FakeBatches(),

@@ -112,6 +112,14 @@ def test_the_examples_of_the_document_run(ready: Api) -> None:
         standing = dict(examples("post", "/v1/monitors/{monitor_id}/evaluations"))["standing"]
         said = ready.call("analyst", "POST", address, standing)
         assert said.json()["outcome"] in ("passed", "not_passed"), said.text
+    for path, status in (("/v1/streams:estimate", 200), ("/v1/streams", 201)):
+        for name, body in examples("post", path):
+            made = ready.call("analyst", "POST", path, body)
+            assert made.status_code == status, made.text
+            if status == 201 and name == "years":
+                asked = dict(examples("post", "/v1/streams/{stream_id}/queries"))["years"]
+                told = ready.call("analyst", "POST", made.json()["links"]["queries"], asked)
+                assert [one["found"] for one in told.json()["answers"]] == ["synopsis"] * 2, told.text
 
 
 def test_the_life_of_a_question(ready: Api) -> None:

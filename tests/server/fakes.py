@@ -46,9 +46,15 @@ from server.store.batches import BatchRow
 from server.store.errors import NotReplaced, NotThere
 from server.store.models import ModelRow
 from server.store.monitors import MonitorRow
+from server.store.streams import StreamRow
 from server.store.synthetic import SyntheticRow
 from server.store.versions import EITHER, version_tag
 from server.store.webhooks import WebhookRow
+from server.streams.opening import Planned as PlannedStream
+from server.streams.sealing import Frame
+from server.streams.streams import Standing, StreamQuestion
+from server.streams.terms import AskStream, OpenStream, Told
+from server.streams.terms import Terms as StreamTerms
 from server.synthetic.terms import MakeSynthetic, Planned
 from server.webhooks.webhooks import AddWebhook
 
@@ -195,6 +201,31 @@ class FakeWebhooks:
 
     def test(self, row: WebhookRow, *, at: str) -> None:
         raise Problem("unavailable", what="this fake sends nothing")
+
+
+class FakeStreams:
+    """A server without streams: none can be opened, so none is found."""
+
+    def plan(self, request: OpenStream) -> PlannedStream:
+        raise Problem("unavailable", what="this fake opens no streams")
+
+    def open(self, request: OpenStream) -> StreamRow:
+        raise Problem("unavailable", what="this fake opens no streams")
+
+    def begin(self, row: StreamRow, asked: AskStream) -> tuple[Told, ...] | StreamQuestion:
+        raise Problem("unavailable", what="this fake answers no streams")
+
+    def complete(self, begun: StreamQuestion) -> tuple[Told, ...]:
+        raise Problem("unavailable", what="this fake answers no streams")
+
+    def standing(self, row: StreamRow, terms: StreamTerms) -> Standing:
+        return Standing("comparing", None)
+
+    def close(self, row: StreamRow, *, actor: str) -> StreamRow:
+        raise Problem("unavailable", what="this fake closes no streams")
+
+    def frame_for(self, row: StreamRow) -> Frame | None:
+        return None
 
 
 class FakeModels:

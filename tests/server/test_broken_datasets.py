@@ -145,6 +145,7 @@ def check_others_are_served(services: Services) -> None:
             "/v1/monitors",
             {"dataset": "school", "sql": count, "threshold": "5", "epsilon": "0.1", "hits": 1, "evaluations": 1},
         ),
+        ("POST", "/v1/streams", {"dataset": "school", "table": "people", "columns": [{"name": "a"}], "epsilon": "1"}),
         ("POST", "/v1/synthetic", {"dataset": "school", "table": "people", "name": "drawn", "epsilon": "1"}),
         ("POST", "/v1/synthetic:estimate", {"dataset": "school", "table": "people", "name": "drawn", "epsilon": "1"}),
     )

@@ -27,6 +27,7 @@ from tests.server.fakes import (
     FakeMonitors,
     FakeProfiles,
     FakeStatistics,
+    FakeStreams,
     FakeSynthetic,
     query,
 )
@@ -220,6 +221,7 @@ def test_services_are_built_and_closed_with_the_server(world: World, monkeypatch
             jobs=jobs,
             profiles=FakeProfiles(),
             monitors=FakeMonitors(),
+            streams=FakeStreams(),
             synthetic=FakeSynthetic(),
             models=FakeModels(),
             statistics=FakeStatistics(),

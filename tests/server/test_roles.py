@@ -78,6 +78,12 @@ POST   /v1/monitors/{monitor_id}/evaluations     admin analyst owner
 POST   /v1/monitors:estimate                     admin analyst owner
 POST   /v1/statistics                            admin analyst owner
 POST   /v1/statistics:estimate                   admin analyst owner
+GET    /v1/streams                               admin analyst auditor owner
+POST   /v1/streams                               admin analyst owner
+DELETE /v1/streams/{stream_id}                   admin analyst owner
+GET    /v1/streams/{stream_id}                   admin analyst auditor owner
+POST   /v1/streams/{stream_id}/queries           admin analyst owner
+POST   /v1/streams:estimate                      admin analyst owner
 GET    /v1/synthetic                             admin analyst auditor owner
 POST   /v1/synthetic                             admin analyst owner
 POST   /v1/synthetic:estimate                    admin analyst owner

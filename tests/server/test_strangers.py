@@ -17,6 +17,7 @@ from fastapi import APIRouter, Depends
 from fastapi.routing import APIRoute
 
 from mechanisms.sparse_vector import SparseVector
+from mechanisms.streams.price import StreamNoise
 from privacy.policy import Dataset
 from server.app import create_app
 from server.auth import Caller, access_of, roles
@@ -29,8 +30,10 @@ from server.routes.sight import SIGHTS, unseen_routes, visible_dataset
 from server.store.batches import BatchRow
 from server.store.models import ModelRow
 from server.store.monitors import MonitorRow
+from server.store.streams import StreamRow
 from server.store.synthetic import SyntheticRow
 from server.store.webhooks import WebhookRow
+from server.streams.terms import Terms as StreamTerms
 from tests.journey.clinic import clinic_in, open_account
 from tests.server.conftest import World
 from tests.server.fakes import Api, query
@@ -50,6 +53,7 @@ ABSENT = {
     "collector_id": "c_00000000000000000000",
     "model_id": "t_00000000000000000000",
     "monitor_id": "m_00000000000000000000",
+    "stream_id": "st_000000000000000000000000",
     "synthetic_id": "s_000000000000000000000000",
     "batch_id": "q_00000000000000000000000000000000",
     "webhook_id": "w_00000000000000000000",
@@ -66,6 +70,11 @@ SHOWN_TO_ALL = {"/v1/collectors/{collector_id}", "/v1/collectors/{collector_id}/
 def watched(dataset: str) -> dict[str, object]:
     """A monitor to open."""
     return {"dataset": dataset, "sql": ASKED, "threshold": "1000", "epsilon": "1", "evaluations": 10}
+
+
+def ranged(dataset: str) -> dict[str, object]:
+    """A stream to open."""
+    return {"dataset": dataset, "table": "patients", "columns": [{"name": "age"}], "epsilon": "1"}
 
 
 def fitted(dataset: str) -> dict[str, object]:
@@ -88,6 +97,8 @@ NAMING = {
     "POST /v1/estimates": [{"json": query(ASKED, dataset=name)} for name in ("clinic", "absent")],
     "POST /v1/monitors": [{"json": watched(name)} for name in ("clinic", "absent")],
     "POST /v1/monitors:estimate": [{"json": watched(name)} for name in ("clinic", "absent")],
+    "POST /v1/streams": [{"json": ranged(name)} for name in ("clinic", "absent")],
+    "POST /v1/streams:estimate": [{"json": ranged(name)} for name in ("clinic", "absent")],
     "POST /v1/models": [{"json": fitted(name)} for name in ("clinic", "absent")],
     "POST /v1/models:estimate": [{"json": fitted(name)} for name in ("clinic", "absent")],
     "POST /v1/statistics": [{"json": registered(name)} for name in ("clinic", "absent")],
@@ -170,6 +181,31 @@ def monitor(world: World) -> str:
     return world.registry.add_monitor(row).id
 
 
+def stream(world: World) -> str:
+    """A stream of the analyst, as it is stored."""
+    terms = StreamTerms(
+        epsilon=Fraction(1),
+        queries=10,
+        tolerance=100,
+        step=Fraction(1),
+        cells=2,
+        noise=StreamNoise.for_epsilon(Fraction(1), change=Fraction(1), updates=1),
+        restores=0,
+    )
+    row = StreamRow(
+        id="st_1",
+        principal="analyst",
+        dataset="clinic",
+        account=world.account.id,
+        created="",
+        terms=terms.to_json(),
+        frame=b"",
+        sealed=b"",
+        left=1,
+    )
+    return world.registry.add_stream(row).id
+
+
 def model(world: World) -> str:
     """A model of the analyst, as it is stored."""
     terms = json.dumps({"method": "input_clipping", "iterations": 10, "held_out": 0.1})
@@ -221,6 +257,7 @@ def probes(world: World) -> Iterator[tuple[str, Probe]]:
         "collector_id": collector(world),
         "model_id": model(world),
         "monitor_id": monitor(world),
+        "stream_id": stream(world),
         "synthetic_id": synthetic(world),
         "batch_id": batch(world, answer["id"]),
         "webhook_id": webhook(world),

@@ -1,0 +1,344 @@
+"""Streams of range queries: opened once for a price, free to ask."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+from typing import Annotated, TypeVar
+
+from fastapi import APIRouter, Depends, Query, Request
+from starlette.responses import Response
+
+from mechanisms.streams.asking import Found
+from privacy.numbers import decimal_text
+from privacy.policy import KeyValue
+from privacy.refusal import CODES
+from server.auth import Caller, roles, services_of
+from server.body import canonical_hash
+from server.once import idempotency_key
+from server.roles import ASKING, READING
+from server.routes.common import body_of, describe, identifier, in_thread, json_response, not_found, page_response
+from server.routes.paying import explained
+from server.routes.sight import visible_stream
+from server.services import Services
+from server.store.streams import StreamRow
+from server.streams.sealing import Frame
+from server.streams.terms import AskStream, OpenStream, Terms, Told
+from server.wire.requests import ACCOUNT_PATTERN
+from server.wire.streams import (
+    StreamAnswer,
+    StreamBody,
+    StreamEstimate,
+    StreamList,
+    StreamQueriesAnswer,
+    StreamQueriesBody,
+)
+
+__all__ = ["router"]
+
+router = APIRouter()
+
+T = TypeVar("T")
+
+_REFUSALS = tuple(code for code in CODES if code != "execution_failed")
+
+_EXAMPLE = {
+    "dataset": "demo",
+    "table": "patients",
+    "columns": [{"name": "birth_year", "low": 1930, "high": 2009}, {"name": "sex"}],
+    "epsilon": "1",
+    "updates": 5,
+    "queries": 1000,
+}
+_OTHER = {
+    "dataset": "demo",
+    "sql": "SELECT department, SUM(cost) FROM visits GROUP BY department",
+    "contribution": {"rows_per_unit": 20},
+    "epsilon": "1",
+}
+_QUERIES = {"queries": [{"where": [{"key": "birth_year", "low": 1950, "high": 1979}]}, {"where": []}]}
+
+
+async def _called(services: Services, caller: Caller, dataset: str, act: Callable[[], T]) -> T:
+    """Carries out an act of the streams on the threads of questions. Errors: Problem, as of `explained`."""
+    async with explained(services, caller, dataset):
+        return await services.jobs.call(act, owner=caller.name)
+
+
+def _asked(caller: Caller, body: StreamBody, raw: dict[str, object], *, key: str | None) -> OpenStream:
+    kept = {name: value for name, value in raw.items() if value is not None}
+    return OpenStream(
+        principal=caller.name,
+        dataset=body.dataset,
+        sql=body.sql,
+        table=body.table,
+        columns=tuple(one.asked() for one in body.columns or ()),
+        epsilon=body.epsilon,
+        updates=body.updates,
+        queries=body.queries,
+        tolerance=body.tolerance,
+        account=body.budget,
+        contribution=None if body.contribution is None else body.contribution.asked(),
+        idempotency_key=key,
+        body_hash=canonical_hash(kept | {"as": "stream"}),
+    )
+
+
+@router.post(
+    "/v1/streams:estimate",
+    **describe(
+        "estimateStream",
+        "Report what a stream would promise",
+        "The same body as a stream. Says how exact its answers would be, and what it would cost. Computed from the "
+        "text and public metadata only: it touches no private row and costs nothing.",
+        tag="Streams",
+        body=StreamBody,
+        body_examples={"years": _EXAMPLE, "cells": _OTHER},
+        answers={200: (StreamEstimate, None)},
+        problems=_REFUSALS,
+    ),
+)
+async def estimate_stream(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:
+    """POST /v1/streams:estimate."""
+    services = services_of(request)
+    body, raw = await body_of(request, StreamBody)
+    wanted = _asked(caller, body, raw, key=None)
+    planned = await _called(services, caller, wanted.dataset, partial(services.streams.plan, wanted))
+    terms = planned.terms
+    half = math.sqrt(terms.noise.cell_variance * terms.cells / 2) * float(terms.step)
+    price = {
+        "epsilon": decimal_text(planned.cost, places=12),
+        "own": {"epsilon": decimal_text(terms.epsilon), "delta": "0"},
+    }
+    verdict = "affordable" if planned.affordable else "exhausted"
+    told = {"cells": terms.cells, **_promised(terms), "error_of_half": half}
+    return json_response({**told, "verdict": verdict, "price": price})
+
+
+@router.post(
+    "/v1/streams",
+    **describe(
+        "createStream",
+        "Open a stream",
+        "Answers ranges of some public keys as they come: from a synopsis while that is good enough, and from the "
+        "data, a stated number of times, where it is not. Charges the caller's budget once, in whole, before the first "
+        "row is read; queries cost nothing afterwards. With the header `Idempotency-Key` the same request opens one "
+        "stream.",
+        tag="Streams",
+        body=StreamBody,
+        body_examples={"years": _EXAMPLE, "cells": _OTHER},
+        answers={201: (StreamAnswer, None)},
+        headers={"Location": "Address of the stream."},
+        problems=(*_REFUSALS, "idempotency_conflict", "conflict", "charge_unknown"),
+    ),
+)
+async def create_stream(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:
+    """POST /v1/streams."""
+    services = services_of(request)
+    key = idempotency_key(request)
+    body, raw = await body_of(request, StreamBody)
+    wanted = _asked(caller, body, raw, key=key)
+    # From here on a failure that nobody foresaw counts as charged.
+    request.state.spending = True
+    row = await _called(services, caller, wanted.dataset, partial(services.streams.open, wanted))
+    shown = await in_thread(lambda: _body(services, row, caller))
+    return json_response(shown, status=201, headers={"Location": f"/v1/streams/{row.id}"})
+
+
+@router.get(
+    "/v1/streams",
+    **describe(
+        "listStreams",
+        "List streams",
+        "The caller's streams, newest first; everybody's, without their texts, for administrators and auditors.",
+        tag="Streams",
+        answers={200: (StreamList, None)},
+        problems=("not_found",),
+    ),
+)
+async def list_streams(
+    request: Request,
+    caller: Annotated[Caller, Depends(roles(*READING))],
+    count: Annotated[int, Query(ge=1, le=100, description="Streams per page.")] = 20,
+    after: Annotated[str | None, Query(pattern=ACCOUNT_PATTERN, description="`next` of the page before.")] = None,
+) -> Response:
+    """GET /v1/streams."""
+    services = services_of(request)
+    whose = None if caller.oversees else caller.name
+    if after is not None:
+        # A position in the list of others would reveal when they opened theirs.
+        last = await in_thread(lambda: services.registry.stream(identifier(after, "stream")))
+        if last is None or not (caller.oversees or last.principal == caller.name):
+            raise not_found("stream")
+    rows = await in_thread(lambda: services.registry.streams(whose, after=after, count=count + 1))
+    shown = await in_thread(lambda: {row.id: _body(services, row, caller) for row in rows[:count]})
+    return page_response("streams", rows, count, body=lambda row: shown[row.id], after=lambda row: row.id)
+
+
+@router.get(
+    "/v1/streams/{stream_id}",
+    **describe(
+        "getStream",
+        "Read a stream",
+        "Its terms, its keys, and what is left of it. Reads no rows and costs nothing.",
+        tag="Streams",
+        answers={200: (StreamAnswer, None)},
+        problems=("not_found",),
+    ),
+)
+async def get_stream(
+    request: Request,
+    caller: Annotated[Caller, Depends(roles(*READING))],
+    row: Annotated[StreamRow, Depends(visible_stream)],
+) -> Response:
+    """GET /v1/streams/{stream_id}."""
+    services = services_of(request)
+    return json_response(await in_thread(lambda: _body(services, row, caller)))
+
+
+@router.post(
+    "/v1/streams/{stream_id}/queries",
+    **describe(
+        "askStream",
+        "Ask a stream",
+        "Sums of cells, each compared privately with the data as they are now: what the synopsis says where it is "
+        "good enough, a fresh measurement where it is not. Costs nothing. The same query of the same version of the "
+        "data has the same answer.",
+        tag="Streams",
+        body=StreamQueriesBody,
+        body_examples={"years": _QUERIES},
+        answers={200: (StreamQueriesAnswer, None)},
+        problems=(*_REFUSALS, "conflict", "execution_failed"),
+    ),
+)
+async def ask_stream(
+    request: Request,
+    caller: Annotated[Caller, Depends(roles(*ASKING))],
+    row: Annotated[StreamRow, Depends(visible_stream)],
+) -> Response:
+    """POST /v1/streams/{stream_id}/queries."""
+    services = services_of(request)
+    body, _ = await body_of(request, StreamQueriesBody)
+    if row.principal != caller.name:
+        # Overseers see it; its updates are its owner's to use up.
+        raise not_found("stream")
+    asked: AskStream = tuple(tuple(one.asked() for one in query.where) for query in body.queries)
+    # Plans on the threads that read texts, and reads rows in the queue of queries, so that it holds up no estimate.
+    begun = await _called(services, caller, row.dataset, partial(services.streams.begin, row, asked))
+    if isinstance(begun, tuple):
+        told = begun
+    else:
+        told = await services.jobs.run(partial(services.streams.complete, begun), owner=caller.name)
+    return json_response(await in_thread(lambda: _answered(services, row.id, told)))
+
+
+@router.delete(
+    "/v1/streams/{stream_id}",
+    **describe(
+        "closeStream",
+        "Close a stream",
+        "Deletes its secret state, its synopsis and its answers. Its terms and the charge stay.",
+        tag="Streams",
+        answers={200: (StreamAnswer, None)},
+        problems=("not_found",),
+    ),
+)
+async def close_stream(
+    request: Request,
+    caller: Annotated[Caller, Depends(roles(*ASKING))],
+    row: Annotated[StreamRow, Depends(visible_stream)],
+) -> Response:
+    """DELETE /v1/streams/{stream_id}."""
+    services = services_of(request)
+    if row.principal != caller.name:
+        raise not_found("stream")
+    gone = await in_thread(lambda: services.streams.close(row, actor=caller.name))
+    return json_response(await in_thread(lambda: _body(services, gone, caller)))
+
+
+def _answered(services: Services, stream_id: str, told: tuple[Told, ...]) -> dict[str, object]:
+    """Answers, as they are shown, with what is left."""
+    row = services.registry.stream(stream_id)
+    assert row is not None, "streams are never removed"
+    terms = Terms.from_json(row.terms)
+    return {
+        "answers": [_answer(one, terms) for one in told],
+        "status": services.streams.standing(row, terms).status,
+        "updates_left": row.left,
+        "compared": row.made,
+    }
+
+
+def _answer(told: Told, terms: Terms) -> dict[str, object]:
+    within = {Found.SYNOPSIS: terms.within, Found.MEASURED: terms.of_updates, Found.NOT_COMPARED: None}
+    value = told.value * terms.step
+    error = told.standard_error
+    return {
+        "value": _number(value),
+        "found": told.found.value,
+        "within": within[told.found],
+        "standard_error": None if error is None else error * float(terms.step),
+        "data_version": told.version,
+        "repeated": told.repeated,
+    }
+
+
+def _number(value: Fraction) -> int | float:
+    return value.numerator if value.denominator == 1 else float(value)
+
+
+def _promised(terms: Terms) -> dict[str, object]:
+    """How exact the answers of a stream are."""
+    return {
+        "tolerance": float(terms.tolerance * terms.step),
+        "within": terms.within,
+        "within_measured": terms.of_updates,
+        "wrong_updates": terms.wrong_updates,
+    }
+
+
+def _keys(frame: Frame) -> list[dict[str, object]]:
+    """The keys of a stream's cells."""
+    found: list[dict[str, object]] = []
+    for place, (name, kind) in enumerate(zip(frame.names, frame.types, strict=True)):
+        column = [keys[place] for keys in frame.domain if keys]
+        ends = {"first": _shown(column[0]), "last": _shown(column[-1])}
+        found.append({"name": name, "type": kind.value, "values": len(set(column)), **ends})
+    return found
+
+
+def _shown(value: KeyValue) -> str | int | bool | None:
+    return value.isoformat() if isinstance(value, datetime.date) else value
+
+
+def _body(services: Services, row: StreamRow, caller: Caller) -> dict[str, object]:
+    """A stream, as this caller may read it."""
+    terms = Terms.from_json(row.terms)
+    standing = services.streams.standing(row, terms)
+    frame = services.streams.frame_for(row) if row.principal == caller.name else None
+    return {
+        "id": row.id,
+        "dataset": row.dataset,
+        "principal": row.principal,
+        "budget": row.account,
+        "created": row.created,
+        "status": standing.status,
+        "why": standing.why,
+        "sql": None if frame is None else frame.sql,
+        "keys": None if frame is None else _keys(frame),
+        "epsilon": decimal_text(terms.epsilon),
+        "cells": terms.cells,
+        **_promised(terms),
+        "updates": terms.noise.updates,
+        "updates_left": row.left,
+        "queries": terms.queries,
+        "compared": row.made,
+        "links": {
+            "self": f"/v1/streams/{row.id}",
+            "queries": f"/v1/streams/{row.id}/queries",
+            "budget": f"/v1/budgets/{row.account}",
+        },
+    }

@@ -1,0 +1,126 @@
+"""Streams as they are stored: their terms, their sealed state, and the answers that were given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from server.store.tables import stream_answers, streams
+from server.store.transactions import Transactions
+
+__all__ = ["StreamRow", "StreamRows"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamRow:
+    """One stream. `terms` is JSON that its owner and overseers may read; `frame` and `sealed` are encrypted.
+
+    `left` are updates, `made` are comparisons. A stream that was closed has nothing that is encrypted any more.
+    """
+
+    id: str
+    principal: str
+    dataset: str
+    account: str
+    created: str
+    terms: str
+    frame: bytes
+    sealed: bytes
+    left: int
+    made: int = 0
+    revision: int = 0
+    closed: str | None = None
+
+
+class StreamRows(Transactions):
+    """The rows of streams. Thread-safe; every method is one transaction."""
+
+    def add_stream(self, row: StreamRow) -> StreamRow:
+        """Stores a new stream, with the moment of its creation."""
+        values = {name: getattr(row, name) for name in _COLUMNS} | {"created": self._now()}
+        with self._writing() as connection:
+            connection.execute(insert(streams).values(**values))
+            self._log(connection, actor=row.principal, action="stream_open", subject=row.id)
+            connection.commit()
+        return StreamRow(**values)
+
+    def stream(self, stream_id: str) -> StreamRow | None:
+        """The stream of that identifier."""
+        with self._engine.connect() as connection:
+            found = connection.execute(select(streams).where(streams.c.id == stream_id)).one_or_none()
+        return None if found is None else StreamRow(**found._mapping)
+
+    def streams(self, principal: str | None, *, after: str | None, count: int) -> tuple[StreamRow, ...]:
+        """Streams of a principal, or of everybody, the newest first; `after` is the last one of the page before."""
+        query = select(streams).order_by(streams.c.created.desc(), streams.c.id.desc()).limit(count)
+        if principal is not None:
+            query = query.where(streams.c.principal == principal)
+        with self._engine.connect() as connection:
+            if after is not None:
+                last = connection.execute(select(streams.c.created).where(streams.c.id == after)).scalar_one_or_none()
+                earlier = (streams.c.created == last) & (streams.c.id < after)
+                query = query.where((streams.c.created < (last or "")) | earlier)
+            found = connection.execute(query).all()
+        return tuple(StreamRow(**row._mapping) for row in found)
+
+    def stream_answers(self, stream_id: str, keys: Sequence[str]) -> Mapping[str, str]:
+        """The answers that are stored under some of these keys."""
+        mine = select(stream_answers.c.key, stream_answers.c.detail).where(
+            stream_answers.c.stream == stream_id, stream_answers.c.key.in_(keys)
+        )
+        with self._engine.connect() as connection:
+            return {row.key: row.detail for row in connection.execute(mine).all()}
+
+    def count_comparisons(self, stream_id: str, wanted: int, *, most: int) -> int:
+        """Counts comparisons before they read rows, and returns how many there may be: `most` of all together."""
+        with self._writing() as connection:
+            made = int(connection.execute(select(streams.c.made).where(streams.c.id == stream_id)).scalar_one())
+            allowed = max(0, min(wanted, most - made))
+            connection.execute(update(streams).where(streams.c.id == stream_id).values(made=made + allowed))
+            connection.commit()
+        return allowed
+
+    def end_comparisons(self, row: StreamRow, answers: Mapping[str, str], *, sealed: bytes, left: int) -> bool:
+        """Stores answers with the state after them. False, and nothing changed, when the stream moved on since `row`.
+
+        Answers that are not stored must not be shown.
+        """
+        with self._writing() as connection:
+            changed = connection.execute(
+                update(streams)
+                .where(streams.c.id == row.id, streams.c.revision == row.revision, streams.c.closed.is_(None))
+                .values(sealed=sealed, left=left, revision=row.revision + 1)
+            )
+            if changed.rowcount != 1:
+                connection.rollback()
+                return False
+            values = [{"stream": row.id, "key": key, "detail": detail} for key, detail in answers.items()]
+            try:
+                connection.execute(insert(stream_answers), values)
+            except IntegrityError:
+                connection.rollback()
+                return False
+            connection.commit()
+        return True
+
+    def close_stream(self, stream_id: str, *, actor: str) -> None:
+        """Ends a stream: its state and its answers are deleted, its terms stay."""
+        with self._writing() as connection:
+            changed = connection.execute(
+                update(streams)
+                .where(streams.c.id == stream_id, streams.c.closed.is_(None))
+                .values(frame=b"", sealed=b"", revision=streams.c.revision + 1, closed=self._now())
+            )
+            if changed.rowcount:
+                connection.execute(delete(stream_answers).where(stream_answers.c.stream == stream_id))
+                self._log(connection, actor=actor, action="stream_close", subject=stream_id)
+            connection.commit()
+
+
+_COLUMNS = (
+    *("id", "principal", "dataset", "account", "created", "terms", "frame"),
+    *("sealed", "left", "made", "revision", "closed"),
+)

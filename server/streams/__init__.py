@@ -1,0 +1,1 @@
+"""Streams of range queries: one envelope, a synopsis that answers, and a session that compares it with the data."""

@@ -1,0 +1,172 @@
+"""What a stream would be and cost: from its text, declarations and the request, without looking at rows."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from accountant.account import Account
+from accountant.request import Reuse
+from mechanisms.streams.price import StreamNoise
+from privacy.bounds import AskedContribution
+from privacy.loss import ZERO_LOSS, Loss
+from privacy.norms import NormPower
+from privacy.policy import Dataset
+from privacy.refusal import Refused
+from privacy.statistic import Statistic
+from server.answer import Journey
+from server.floor import Floor
+from server.journey.query import Prepared
+from server.question import Question
+from server.spends import cost_on
+from server.streams.cells import frame_of, groups_of, step_of, sums_of
+from server.streams.refusals import (
+    BEYOND_TERMS,
+    CLOCK,
+    above_most,
+    below_floor,
+    noise_unreachable,
+    tolerance_unreachable,
+    unknown_table,
+)
+from server.streams.sealing import Frame
+from server.streams.terms import OpenStream, Terms
+from sql_rewrite.lift_clock import started as clock_of
+from sql_rewrite.stream_text import StreamText, stream_text
+
+__all__ = ["Planned", "plan_stream", "prepared_again", "question_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A stream that may be opened: its terms, what it is about, and who pays. `cost` is what the account would say.
+
+    `affordable`: whether every account of the path admits it as it is now.
+    """
+
+    terms: Terms
+    frame: Frame
+    path: tuple[Account, ...]
+    cost: Fraction
+    affordable: bool
+
+
+def plan_stream(journey: Journey, request: OpenStream, *, restores: Callable[[str], int], salt: str) -> Planned:
+    """The stream that a request asks for; plans its statement on empty tables. Errors: Refused, Problem.
+
+    `restores` is how often the ledger of a root had been restored.
+    """
+
+    def question(sql: str) -> Question:
+        return question_of(
+            request.principal, request.dataset, sql, request.account, request.contribution, request.body_hash
+        )
+
+    # A stranger learns nothing of the dataset, not even that it exists.
+    dataset, path = journey.admission.paying(question(request.sql or ""))
+    text = _text(request, dataset)
+    asked = question(text if isinstance(text, str) else text.sql)
+    if asked.started is not None:
+        raise Refused([CLOCK])
+    prepared = journey.preparing.prepare(asked, dataset, NormPower.L1)
+    statistic = sums_of(prepared)
+    frame = frame_of(prepared, text, salt=salt)
+    cells = sum(bool(keys) for keys in frame.domain)
+    terms = _terms(request, statistic, cells=cells, restores=restores(path[-1].id))
+    loss = _loss(terms.noise)
+    if terms.epsilon > dataset.limits.epsilon_max:
+        raise Refused([above_most(dataset.limits.epsilon_max)])
+    floor = Floor.of(dataset, path[-1])
+    if floor.missing(loss, runs=terms.queries) > 1:
+        raise Refused([below_floor(terms.queries, floor)])
+    affordable = all(account.admits(loss) for account in path)
+    return Planned(terms, frame, tuple(path), cost_on(path[0], loss), affordable)
+
+
+def _text(request: OpenStream, dataset: Dataset) -> StreamText | str:
+    """The text that counts the cells. Errors: Refused."""
+    if request.sql is not None:
+        return request.sql
+    name = request.table or ""
+    table = dataset.table(name)
+    if table is None or not table.protected:
+        raise Refused([unknown_table(name, [one.name for one in dataset.tables if one.protected])])
+    return stream_text(table, request.columns)
+
+
+def _terms(request: OpenStream, statistic: Statistic, *, cells: int, restores: int) -> Terms:
+    step = step_of(statistic)
+    try:
+        noise = StreamNoise.for_epsilon(request.epsilon, change=statistic.sensitivity.l1, updates=request.updates)
+        # What the ledger refuses is refused before anything is charged.
+        _loss(noise)
+    except ValueError as error:
+        raise Refused([noise_unreachable(str(error))]) from None
+    if request.tolerance is None:
+        tolerance = noise.usual_tolerance(queries=request.queries, cells=cells)
+    else:
+        tolerance = math.ceil(request.tolerance / step)
+        if noise.wrong_updates(tolerance=tolerance, queries=request.queries) > request.updates / 2:
+            raise Refused([tolerance_unreachable(_least_tolerance(noise, request) * step)])
+    return Terms(
+        epsilon=request.epsilon,
+        queries=request.queries,
+        tolerance=tolerance,
+        step=step,
+        cells=cells,
+        noise=noise,
+        restores=restores,
+        contribution=request.contribution,
+    )
+
+
+def _least_tolerance(noise: StreamNoise, request: OpenStream) -> int:
+    wrong = noise.wrong_updates(tolerance=0, queries=request.queries)
+    return math.ceil(float(noise.query_scale) * math.log(2 * wrong / request.updates))
+
+
+def _loss(noise: StreamNoise) -> Loss:
+    return sum((event.loss() for event in noise.events()), ZERO_LOSS)
+
+
+def prepared_again(
+    journey: Journey, dataset: Dataset, frame: Frame, terms: Terms, *, principal: str, account: str
+) -> Prepared:
+    """The statement of a stream's cells, as declarations are now. Errors: Refused where they are beyond its terms."""
+    asked = question_of(principal, dataset.name, frame.sql, account, terms.contribution, "0" * 64)
+    prepared = journey.preparing.prepare(asked, dataset, NormPower.L1)
+    statistic = sums_of(prepared)
+    same = groups_of(prepared) == frame.groups and step_of(statistic) == terms.step
+    if not same or statistic.sensitivity.l1 > terms.noise.change:
+        raise Refused([BEYOND_TERMS])
+    return prepared
+
+
+def question_of(
+    principal: str,
+    dataset: str,
+    sql: str,
+    account: str | None,
+    contribution: AskedContribution | None,
+    body_hash: str,
+) -> Question:
+    """The text of a stream's cells, as the journey reads it."""
+    return Question(
+        principal=principal,
+        dataset=dataset,
+        sql=sql,
+        parameters={},
+        epsilon=None,
+        half_width=None,
+        confidence=Fraction(95, 100),
+        reuse=Reuse.NONE,
+        max_staleness_s=None,
+        account=account,
+        contribution=contribution,
+        idempotency_key=None,
+        body_hash=body_hash,
+        started=clock_of(sql, datetime.datetime.now(datetime.UTC)),
+    )

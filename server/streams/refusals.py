@@ -1,0 +1,278 @@
+"""Why streams are not opened, and why their queries are not answered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from privacy.numbers import decimal_text
+from privacy.refusal import Finding
+from privacy.wording import nearest
+from server.errors import Problem
+from server.floor import Floor
+
+__all__ = [
+    "BEYOND_TERMS",
+    "BOTH_WAYS",
+    "CHOOSES",
+    "CLOCK",
+    "LEAVES_OUT",
+    "NOT_CELLS",
+    "OTHER_RELATION",
+    "above_most",
+    "below_floor",
+    "beyond_cells",
+    "cells_refused",
+    "cuts_place",
+    "dataset_away",
+    "is_over",
+    "noise_unreachable",
+    "not_open",
+    "nothing_asked",
+    "nothing_known",
+    "overtaken",
+    "tolerance_unreachable",
+    "type_refused",
+    "unknown_key",
+    "unknown_table",
+    "upside_down",
+]
+
+_WHAT = "the text of a stream is refused"
+_QUERY = "a query of the stream is refused"
+
+NOT_CELLS = Finding(
+    code="unsupported_sql",
+    what=_WHAT,
+    why="A stream has cells: one COUNT(*) or SUM for each group of public keys, and nothing beside it.",
+    instead=(
+        "write SELECT age, COUNT(*) FROM a_table GROUP BY age, where age declares its keys",
+        "name a range in WHERE for whole numbers and dates: its values are public then",
+    ),
+)
+CHOOSES = Finding(
+    code="unsupported_sql",
+    what=_WHAT,
+    why="How much of one unit counts would be chosen from the data; a stream is charged for a bound that is known.",
+    instead=('name it: "contribution": {"rows_per_unit": 5, "groups_per_unit": 5, "rows_per_unit_and_group": 5}',),
+)
+LEAVES_OUT = Finding(
+    code="unsupported_sql",
+    what=_WHAT,
+    why="A unit would count in fewer cells than it has rows, so ranges would leave out more than counts of them do.",
+    instead=(
+        "name as many groups as rows: "
+        '"contribution": {"rows_per_unit": 5, "groups_per_unit": 5, "rows_per_unit_and_group": 5}',
+    ),
+)
+OTHER_RELATION = Finding(
+    code="unsupported_sql",
+    what=_WHAT,
+    why="Its sensitivity is not about a unit that is added or removed, for which streams are proved.",
+    instead=("ask its queries with POST /v1/queries",),
+)
+CLOCK = Finding(
+    code="volatile_function",
+    what=_WHAT,
+    why="It reads the clock: the cells of a stream are the same whatever the day.",
+    instead=("write a date in its place",),
+)
+BEYOND_TERMS = Finding(
+    code="policy_forbids",
+    what="a query of the stream is refused",
+    why="The declarations have changed: it has other cells, or one unit may change them by more than was charged for.",
+    instead=("open another stream", "DELETE /v1/streams/{stream_id} ends this one"),
+)
+BOTH_WAYS = Finding(
+    code="unsupported_sql",
+    what=_QUERY,
+    why="A condition has a low, a high or both; or it has values.",
+    instead=('write {"key": "age", "low": 30, "high": 49}', 'write {"key": "sex", "values": ["female"]}'),
+    field="queries",
+)
+
+
+def cells_refused(count: int, most: int) -> Finding:
+    """Why a text with too many cells is refused, or with one."""
+    return Finding(
+        code="key_domain_too_large" if count > most else "unsupported_sql",
+        what=_WHAT,
+        why=f"It has {count} cells, and a stream has from 2 to {most}: each has noise, and a range is the sum of them.",
+        instead=("group by fewer keys, or by wider ones, such as age // 5", "narrow the range in WHERE"),
+    )
+
+
+def noise_unreachable(why: str) -> Finding:
+    """Why a stream whose noise cannot be drawn is refused."""
+    return Finding(
+        code="accuracy_unreachable",
+        what="the stream is refused",
+        why=f"Its noise cannot be drawn at this price: {why}.",
+        instead=("name another epsilon, or fewer updates", "count rows, or sum a column with narrower bounds"),
+    )
+
+
+def tolerance_unreachable(least: Fraction) -> Finding:
+    """Why a tolerance is refused at which noise alone would use up the updates."""
+    return Finding(
+        code="accuracy_unreachable",
+        what="this tolerance is refused",
+        why="Noise alone would use up half of the updates, or more, even if the synopsis had no error at all.",
+        instead=(
+            f"name a tolerance of {decimal_text(least, places=6)} or more, or none",
+            "name fewer updates or queries, or a greater epsilon",
+        ),
+        field="tolerance",
+    )
+
+
+def above_most(most: Fraction) -> Finding:
+    """Why a stream above the policy's greatest price is refused."""
+    return Finding(
+        code="policy_forbids",
+        what="a stream at this epsilon is refused",
+        why=f"The dataset lets one question take {decimal_text(most)} at most, and a stream is one.",
+        instead=(f"name an epsilon of {decimal_text(most)} at most", "open several streams"),
+    )
+
+
+def below_floor(queries: int, floor: Floor) -> Finding:
+    """Why a stream below the floor is refused."""
+    return Finding(
+        code="policy_forbids",
+        what=f"a stream of {queries} compared queries at this epsilon is refused",
+        why=f"Each comparison reads rows, and is worth the dataset's floor at least, {decimal_text(floor.epsilon)}.",
+        instead=("name fewer queries: after them the synopsis goes on answering", "name a greater epsilon"),
+    )
+
+
+def unknown_table(name: str, known: Sequence[str]) -> Finding:
+    """Why a table is refused that the dataset does not have, or whose rows are public."""
+    near = nearest(name, known)
+    return Finding(
+        code="unknown_table",
+        what=f'table "{name[:63]}" is refused',
+        why=f"The tables of people are {', '.join(known)}.",
+        instead=() if near is None else (f"write {near}",),
+        field="table",
+    )
+
+
+def unknown_key(name: str, known: Sequence[str], *, repeated: bool) -> Finding:
+    """Why a condition is refused about a key that the stream does not have, or about one for the second time."""
+    near = nearest(name, known)
+    return Finding(
+        code="unknown_column",
+        what=_QUERY,
+        why=f'It names the key "{name[:63]}" twice.'
+        if repeated
+        else f'The stream has no key "{name[:63]}". Its keys are {", ".join(known)}.',
+        instead=("put its values into one condition",) if repeated else (f"write {near or known[0]}",),
+        field="queries",
+    )
+
+
+def type_refused(name: str, kind: str) -> Finding:
+    """Why a value of another type is refused."""
+    return Finding(
+        code="unsupported_sql",
+        what=_QUERY,
+        why=f'The key "{name[:63]}" has values of the type {kind}, and a value of the query is none.',
+        instead=("write whole numbers and truth values as JSON has them, dates like 2026-01-31, in quotes",),
+        field="queries",
+    )
+
+
+def upside_down(name: str) -> Finding:
+    """Why a range is refused that ends before it begins."""
+    return Finding(
+        code="unsupported_sql",
+        what=_QUERY,
+        why=f'The range of the key "{name[:63]}" ends before it begins.',
+        instead=("write the lower end as low",),
+        field="queries",
+    )
+
+
+def beyond_cells(name: str) -> Finding:
+    """Why a range is refused that goes beyond the cells: its answer would leave rows out."""
+    return Finding(
+        code="unsupported_sql",
+        what=_QUERY,
+        why=f'The range of the key "{name[:63]}" goes beyond the cells of the stream, which count no rows there.',
+        instead=("leave low or high away where the range is open", "open a stream with a wider range"),
+        field="queries",
+    )
+
+
+def cuts_place(name: str, step: int) -> Finding:
+    """Why a range is refused that begins or ends within a cell."""
+    return Finding(
+        code="unsupported_sql",
+        what=_QUERY,
+        why=f'The range of the key "{name[:63]}" begins or ends within a cell: its cells have {step} values each.',
+        instead=("begin it with the first value of a cell, and end it with the last one", "open a stream with step 1"),
+        field="queries",
+    )
+
+
+def nothing_asked() -> Finding:
+    """Why a query is refused that no cell satisfies."""
+    return Finding(
+        code="unsupported_sql",
+        what=_QUERY,
+        why="No cell satisfies it: its values are not among the keys of the stream, so the answer is 0 for everybody.",
+        instead=("GET /v1/streams/{stream_id} lists the keys, with their first and last values",),
+        field="queries",
+    )
+
+
+def is_over(why: str) -> Problem:
+    """Why a stream that is over says nothing."""
+    return Problem(
+        "conflict",
+        what="the stream is over",
+        why=f"It says nothing more: {why}. Nothing was charged.",
+        instead=("Open another one with POST /v1/streams.",),
+    )
+
+
+def not_open() -> Problem:
+    """What a request reads whose stream is being opened, or was not."""
+    return Problem(
+        "conflict",
+        what="the stream of this Idempotency-Key is not open",
+        why="It is being opened at this moment, or its opening failed after it was charged.",
+        instead=("Send the request again in a moment.", "Open another one with a fresh key."),
+    )
+
+
+def nothing_known() -> Problem:
+    """Why a stream answers nothing that compares nothing any more, and never measured anything."""
+    return Problem(
+        "conflict",
+        what="the stream has no synopsis",
+        why="It compares nothing any more, and its cells were never measured: every attempt failed.",
+        instead=("Open another one with POST /v1/streams.",),
+    )
+
+
+def overtaken() -> Problem:
+    """What a request says that another one overtook."""
+    return Problem(
+        "conflict",
+        what="the queries were overtaken by others of the same stream",
+        why="Two outcomes at once could be one update too many, so one of them was thrown away unseen.",
+        instead=("Send them again.", "Send the queries of a page in one request."),
+    )
+
+
+def dataset_away() -> Problem:
+    """What a query says while the dataset is not served."""
+    return Problem(
+        "unavailable",
+        what="the dataset of the stream is not served",
+        why="It was removed, or cannot be read at the moment. The stream stays as it is.",
+        instead=("Send the queries again later.",),
+        headers={"Retry-After": "60"},
+    )
