@@ -15,6 +15,11 @@ from server.cli.output import Json, printable
 
 __all__ = ["fit", "list_models", "show"]
 
+_FOUND = {
+    "chosen": "chosen by a noisy histogram, which is in the price",
+    "stored": "chosen by a histogram that is there, for free",
+}
+
 
 def fit(
     *,
@@ -93,6 +98,7 @@ def _price_lines(answer: Json) -> list[str]:
         f"by itself the model promises epsilon {price['own']['epsilon']}, delta {price['own']['delta']}",
         f"{answer['columns']} columns, {answer['measurements']} measurements, "
         f"there after {answer['first_moment_seconds']} s",
+        *(f"bounds of {one['column']} are {_FOUND[one['source']]}" for one in answer.get("bounds", ())),
     ]
 
 
@@ -117,6 +123,10 @@ def _model_lines(answer: Json) -> list[str]:
         if tested.get(what) is not None:
             error = tested["value_standard_error"]
             lines.append(f"{what.replace('_', ' ')} of held-out units {tested[what]:.4f}, standard error {error:.4f}")
+    for one in model.get("bounds", ()):
+        lines.append(
+            f"bounds of {one['column']}: {one['lower']} to {one['upper']}, {one['source']} by a noisy histogram"
+        )
     lines += [f"warning: {warning['text']}" for warning in model["warnings"]]
     lines.append(f"charged {', '.join(part['epsilon'] for part in answer['charged'])} of the account")
     return [printable(line) for line in lines]

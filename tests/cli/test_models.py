@@ -23,6 +23,7 @@ MODEL: dict[str, Any] = {
         "intercept": {**WEIGHT, **NUMBERS},
         "weights": [{**WEIGHT, **NUMBERS, "feature": "city", "key": "A\x1b[31m", "kind": "key"}],
         "held_out": {"accuracy": 0.8123, "explained_variance": None, "value_standard_error": 0.002},
+        "bounds": [{"column": "pay", "lower": "107", "upper": "725", "source": "chosen"}],
         "warnings": [{"code": "clipped", "text": "Rows were scaled."}],
     },
 }
@@ -36,7 +37,7 @@ def test_a_model_is_waited_for_and_shown(stand: Stand) -> None:
     ran = stand.ask("model", "fit", SQL, "--dataset", "d", "--own-epsilon", "0.5", "--iterations", "20")
     assert ran.code == 0, ran.err
     for text in ("-0.500  [-0.700, -0.300]", "city = A", "accuracy of held-out units 0.8123", "Rows were scaled.",
-                 "charged 0.25"):  # fmt: skip
+                 "bounds of pay: 107 to 725, chosen", "charged 0.25"):  # fmt: skip
         assert text in ran.out
     assert "\x1b" not in ran.out
     method, path, headers, body = stand.requests[0]
@@ -54,10 +55,12 @@ def test_an_estimate_fits_nothing(stand: Stand) -> None:
         "columns": 7,
         "measurements": 102,
         "first_moment_seconds": 1.5,
+        "bounds": [{"column": "pay", "lower": None, "upper": None, "source": "stored"}],
     }
     stand.replies = [(200, answer)]
     ran = stand.ask("model", "fit", SQL, "--dataset", "d", "--epsilon", "1", "--estimate")
     assert "affordable: epsilon 0.1 of the account" in ran.out
+    assert "bounds of pay are chosen by a histogram that is there" in ran.out
     assert [request[1] for request in stand.requests] == ["/v1/models:estimate"]
 
 

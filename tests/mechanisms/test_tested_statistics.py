@@ -201,6 +201,22 @@ def test_answers_are_drawn_by_their_law() -> None:
     assert all(one.answer(np.array([9, 0, 0, 0, 0, 9]), SystemBits()) is None for _ in range(50))
 
 
+@pytest.mark.parametrize("short", [0, 1])
+def test_a_black_box_of_a_mode(short: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows from draws alone that where a neighbour answers otherwise an answer comes with delta at most (five standard
+    deviations of 3,000 draws); and that a distance which is one too large is refuted by them."""
+    if short:
+        genuine = StableMode.distance
+        monkeypatch.setattr(StableMode, "distance", lambda self, counts: genuine(self, counts) + 1)
+    one = StableMode(change=1, epsilon=Fraction(3, 2), delta=Fraction(1, 20))
+    here, there = np.array([5, 5]), np.array([5, 6])
+    found = [one.answer(here, SystemBits()) for _ in range(3_000)].count(0)
+    other = [one.answer(there, SystemBits()) for _ in range(300)].count(0)
+    assert other == 0
+    slack = 5 * math.sqrt(3_000 * 0.05 * 0.95)
+    assert (found <= 3_000 * 0.05 + slack) == (not short)
+
+
 def test_both_noises_are_drawn_whichever_way_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shows two draws for a table that passes and for one that does not: the time of a draw says nothing."""
     drawn: list[int] = []
