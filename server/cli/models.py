@@ -123,10 +123,10 @@ def _model_lines(answer: Json) -> list[str]:
         if tested.get(what) is not None:
             error = tested["value_standard_error"]
             lines.append(f"{what.replace('_', ' ')} of held-out units {tested[what]:.4f}, standard error {error:.4f}")
-    for one in model.get("bounds", ()):
-        lines.append(
-            f"bounds of {one['column']}: {one['lower']} to {one['upper']}, {one['source']} by a noisy histogram"
-        )
+    lines += [
+        f"bounds of {one['column']}: {one['lower']} to {one['upper']}, by a {'noisy' if one['source'] == 'chosen' else 'stored'} histogram"
+        for one in model.get("bounds", ())
+    ]
     lines += [f"warning: {warning['text']}" for warning in model["warnings"]]
     lines.append(f"charged {', '.join(part['epsilon'] for part in answer['charged'])} of the account")
     return [printable(line) for line in lines]

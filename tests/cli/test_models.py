@@ -37,7 +37,7 @@ def test_a_model_is_waited_for_and_shown(stand: Stand) -> None:
     ran = stand.ask("model", "fit", SQL, "--dataset", "d", "--own-epsilon", "0.5", "--iterations", "20")
     assert ran.code == 0, ran.err
     for text in ("-0.500  [-0.700, -0.300]", "city = A", "accuracy of held-out units 0.8123", "Rows were scaled.",
-                 "bounds of pay: 107 to 725, chosen", "charged 0.25"):  # fmt: skip
+                 "bounds of pay: 107 to 725, by a noisy histogram", "charged 0.25"):  # fmt: skip
         assert text in ran.out
     assert "\x1b" not in ran.out
     method, path, headers, body = stand.requests[0]
