@@ -124,7 +124,7 @@ def _model_lines(answer: Json) -> list[str]:
             error = tested["value_standard_error"]
             lines.append(f"{what.replace('_', ' ')} of held-out units {tested[what]:.4f}, standard error {error:.4f}")
     lines += [
-        f"bounds of {one['column']}: {one['lower']} to {one['upper']}, by a {'noisy' if one['source'] == 'chosen' else 'stored'} histogram"
+        f"bounds of {one['column']}: {one['lower']} to {one['upper']}, by a noisy histogram"
         for one in model.get("bounds", ())
     ]
     lines += [f"warning: {warning['text']}" for warning in model["warnings"]]
