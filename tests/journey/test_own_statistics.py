@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -89,6 +90,9 @@ def test_a_statistic_is_listed_priced_asked_and_read_again(clinic: Clinic) -> No
     estimate = told.json()
     assert (estimate["verdict"], estimate["width"]) == ("affordable", "3")
     assert estimate["price"]["own"] == {"epsilon": "2", "delta": "0.00000001"}
+    # Half of epsilon releases: noise of three places, its rounding, and half a place of the median.
+    assert estimate["standard_error"] == pytest.approx(3 * math.sqrt(2))
+    assert estimate["half_width"] == pytest.approx(3 * math.log(20) + 1)
     assert estimate["test"]["passes_rarely_below"] < estimate["test"]["threshold"] < 25
     assert clinic.spent(account) == 0
     made = ask(clinic, who)
