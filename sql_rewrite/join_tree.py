@@ -131,9 +131,10 @@ def unit_source(sources: Sequence[Source], *, draw: bool) -> Source:
 
     That is the first one, or where draws are read a table with one row of each unit: all sources are joined along the
     way to the unit, or on it, so a row has one unit in all of them. Two columns less of the largest table are read.
+    `of_unit` is joined by an inner join, so each row that is left has its row, whatever other joins are outer ones: no
+    join leaves the first source out of a row.
     """
-    inner = all(source.join is not None and not source.join.outer for source in sources[1:])
-    held = [source for source in sources[1:] if of_unit(source)] if draw and inner else []
+    held = [source for source in sources[1:] if of_unit(source)] if draw else []
     return held[0] if held else sources[0]
 
 

@@ -27,7 +27,9 @@ from sql_rewrite.cost import work_of
 from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.join_tree import Branch, asked, branches_of
 from sql_rewrite.lift import lift
-from sql_rewrite.plan import Core
+from sql_rewrite.lower_expression import ParameterList
+from sql_rewrite.plan import Core, Source
+from sql_rewrite.relations import JoinedSources, LoweredSource, RowsSource, TableSource
 from tests.generated_relations import SMALL, make_question, small_rows
 
 T = ColumnType
@@ -97,6 +99,10 @@ TEXTS = (
     "SELECT o.cost % 5 AS k, COUNT(*) FROM orders o JOIN people p ON o.person_id = p.person_id WHERE p.age < 70 "
     "GROUP BY 1",
     "SELECT COUNT(*) FROM orders a JOIN orders b ON a.person_id = b.person_id WHERE a.cost > 50",
+    "SELECT COUNT(*), COUNT(DISTINCT a.person_id) FROM orders a JOIN orders b ON a.person_id = b.person_id "
+    "WHERE a.cost > 50",
+    "SELECT i.price % 5 AS k, COUNT(*) FROM items i LEFT JOIN shops s ON i.shop_id = s.shop_id JOIN orders o "
+    "ON i.order_id = o.order_id JOIN people p ON o.person_id = p.person_id WHERE s.size IS NULL GROUP BY 1",
     "SELECT COUNT(*) FROM orders a JOIN orders b ON a.person_id = b.person_id WHERE b.cost > 50 AND a.cost <> b.cost",
     "SELECT COUNT(*), SUM(b.cost) FROM orders a JOIN people p ON a.person_id = p.person_id "
     "JOIN orders b ON a.person_id = b.person_id WHERE p.age > 30",
@@ -223,6 +229,10 @@ def _always(*_: object) -> bool:
     return True
 
 
+def _of_one_row(source: Source) -> Source:
+    return replace(source, table=replace(source.table, unit_column=None, unit_path=()))
+
+
 @pytest.mark.parametrize(
     ("module", "name", "planted"),
     [
@@ -230,6 +240,7 @@ def _always(*_: object) -> bool:
         (first, "_equal_columns", lambda part: tuple(part.arguments) if part.operator in ("=", "<>") else None),
         (join_tree, "_one_row_of", lambda source, beside: source.join is not None and not source.join.outer),
         (late_units, "of_unit", lambda source: source.table.protected),
+        (late_units, "of_unit", lambda source: join_tree.of_unit(_of_one_row(source))),
     ],
 )
 def test_a_condition_or_join_in_the_wrong_place_is_found(
@@ -245,6 +256,39 @@ def test_a_condition_or_join_in_the_wrong_place_is_found(
     assert not any(_differs(shop, text, SHOP) for text in texts)
     monkeypatch.setattr(module, name, planted)
     assert any(_differs(shop, text, SHOP) for text in texts)
+
+
+def test_every_source_is_joined_by_columns_of_sources_before_it() -> None:
+    """Shows it of a public table that an equal column of people, written after it, could join."""
+    text = (
+        "SELECT COUNT(*) FROM items i JOIN shops s ON i.shop_id = s.shop_id JOIN cities c ON s.city_id = c.city_id "
+        "JOIN orders o ON i.order_id = o.order_id JOIN people p ON o.person_id = p.person_id "
+        "LEFT JOIN cities d ON p.city_id = d.city_id WHERE s.city_id = p.city_id AND c.rank > 2"
+    )
+    (core,) = _cores(text, SHOP)
+    before: set[str] = set()
+    for source in first.conditions_first(core.core).sources:
+        assert source.join is None or source.join.child.relation in before
+        before.add(source.relation)
+
+
+def test_a_table_that_is_joined_to_another_first_stays_there() -> None:
+    """Shows that equal columns of the first table and of people do not make every order ask for its person twice.
+
+    Where a table is joined by columns of two others, it comes after both.
+    """
+    (core,) = _cores(f"SELECT COUNT(*) {_CHAIN} WHERE i.price = p.age AND p.age > 40", SHOP)
+    sources = first.conditions_first(core.core).sources
+    assert [[source.table.name for source in branch.sources] for branch in branches_of(sources)] == [
+        ["orders", "people"],
+        ["shops", "cities"],
+    ]
+    people = next(source for source in sources if source.table.name == "people")
+    assert people.join is not None
+    other = replace(people.join.child, relation=sources[0].relation, name="price")
+    twice = replace(people, join=replace(people.join, also=((other, people.join.parent),)))
+    moved = branches_of(tuple(twice if source is people else source for source in sources))
+    assert ["people"] in [[source.table.name for source in branch.sources] for branch in moved]
 
 
 def test_few_public_rows_leave_out_people_first(shop: duckdb.DuckDBPyConnection) -> None:
@@ -284,6 +328,43 @@ def test_the_rows_that_are_asked_for_are_counted() -> None:
     (pairs,) = _cores(TEXTS[7], SHOP)
     assert asked(first.conditions_first(pairs.core).sources) == MOST + MOST
     assert asked(pairs.core.sources) == MOST
+
+
+def _counted(parts: Sequence[LoweredSource], rows: dict[str, int]) -> int:
+    """How often rows of a unit are hashed, or ask for others, of tables that are joined in brackets."""
+    head, *others = parts
+    return _rows_of(head, rows) * (1 + len(others)) + sum(
+        _counted(one.sources, rows) if isinstance(one, JoinedSources) else _rows_of(one, rows) for one in others
+    )
+
+
+def _rows_of(part: LoweredSource, rows: dict[str, int]) -> int:
+    assert isinstance(part, TableSource | RowsSource)
+    return rows.get(part.relation, 0)
+
+
+def _all_are_counted(text: str) -> bool:
+    """Whether what is counted of a core is at least what its statement's joins, in their brackets, ask for."""
+    for core in _cores(text, SHOP):
+        sources = first.conditions_first(core.core).sources
+        rows = {source.relation: source.table.rows_stored for source in sources[1:] if source.table.protected}
+        parts = lower_unit_groups.lowered_sources(sources, set(), ParameterList(), draw=False)
+        root = sources[0].relation
+        others = [part for part in parts if isinstance(part, JoinedSources) or part.relation != root]
+        found = sum(_counted(part.sources if isinstance(part, JoinedSources) else (part,), rows) for part in others)
+        hashed = isinstance(parts[0], JoinedSources) or parts[0].relation != root
+        found += sources[0].table.rows_stored if hashed else 0
+        if asked(sources) < found:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("planted", [False, True])
+def test_no_row_that_asks_is_left_out(monkeypatch: pytest.MonkeyPatch, planted: bool) -> None:
+    """Shows it of the brackets of every text; plants rows that are counted once, however many they ask for."""
+    if planted:
+        monkeypatch.setattr(join_tree, "_of_branch", lambda branch: ((source, 1) for source in branch.sources))
+    assert all(map(_all_are_counted, TEXTS)) is not planted
 
 
 def test_a_condition_of_every_row_costs_what_it_did_and_more() -> None:
