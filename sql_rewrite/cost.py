@@ -40,7 +40,7 @@ from sql_rewrite.list_advice import shorter_lists
 from sql_rewrite.lower_normed import Shape, shape_of, shares_tables
 from sql_rewrite.refuse import refuse
 from sql_rewrite.statistics.registry import sums_of
-from sql_rewrite.stored_norms import sums_are_norms
+from sql_rewrite.stored_norms import counts_units, sums_are_norms
 from sql_rewrite.unit_facts import paired_rows, pieces, rows_tried, times_tried
 
 __all__ = [
@@ -180,7 +180,7 @@ def _statement_work(given: BoundedCore, costs: EngineCosts, passes: int) -> _Sta
     unit += asked(bounded.core.sources) * costs.join * max(1, reads)
     of_cell = _cell_nanoseconds(bounded, costs) if passes and shape is Shape.CELLS else 0.0
     expected = _expected(root) * times_tried(bounded.core.sources)
-    if normed and root.stored_units and sums_are_norms(bounded):
+    if root.stored_units and (counts_units(bounded) or (normed and sums_are_norms(bounded))):
         expected = -(-expected // _ROWS_TOGETHER)
     rows = (reads * below.row + expected * (usual.row + of_cell + choice * _cells_share(bounded))) * USUAL_SHARE
     rows *= _KEPT_SHARE if shape is Shape.STORED else 1

@@ -84,7 +84,7 @@ from sql_rewrite.scalars import (
 )
 from sql_rewrite.statement_columns import UNITS_MAX, coordinates_of, halves_of, lists_of
 from sql_rewrite.statistics.registry import sums_of
-from sql_rewrite.stored_norms import UnitTable, known_norms, sums_are_norms, unit_table
+from sql_rewrite.stored_norms import UnitTable, counts_units, known_norms, sums_are_norms, unit_table
 from sql_rewrite.unit_worth import ONE, under
 
 __all__ = ["lower", "lower_histogram"]
@@ -190,6 +190,8 @@ class _Lowering:
 
     def _summed(self, shared: Relation | None = None) -> Relation:
         """The sums of every statistic by group."""
+        if counts_units(self.bounded):
+            return self._units_counted()
         match self.bounded.contribution:
             case NormedContribution():
                 return self._norms_summed(shared)
@@ -197,6 +199,14 @@ class _Lowering:
                 return self._rows_summed() if counted.one_row else self._units_summed(counted)
             case _:
                 assert_never(self.bounded.contribution)
+
+    def _units_counted(self) -> Relation:
+        """The number of units that have a row, for each statistic."""
+        (source,) = self.core.sources
+        column = Output(Column(source.relation, ROWS), "n")
+        rows = TableRows((column,), (TableSource(units_table(source.table.name), source.relation, None),), None)
+        counts = tuple([Output(Count(), f"{item.statistic.name}_0") for item in self.bounded.statistics])
+        return Grouped(rows, "r", (), (), counts)
 
     def _merged(self, apart: tuple[BoundedStatistic, ...]) -> Relation:
         """The sums of rows in one pass, and those of different values in one for each, side by side."""

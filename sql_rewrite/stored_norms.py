@@ -27,6 +27,11 @@ one cell, whose number of rows or sum is the norm, and no row of the unit decide
 units with equally many rows are one row with their number. The bin and the factor are functions of the number of rows
 alone, so each of them counts in the same bin and adds the same integer, and as many times that integer as there are
 units is their sum. At most 2^40 units of at most 2^62 each are below 2^127 (lower.py), where that product is made.
+
+Claim. Where `counts_units` says so, each number of a core is that of the rows of TABLE$units.
+
+Proof. It reads one stored table without a condition, has no groups, and counts units without a filter: each unit that
+has a row counts once, however its contribution is bounded, and TABLE$units has one row for each of these.
 """
 
 from __future__ import annotations
@@ -46,7 +51,7 @@ from sql_rewrite.kept_totals import total_of
 from sql_rewrite.statistics.registry import sums_of
 from sql_rewrite.unit_worth import ONE
 
-__all__ = ["UnitTable", "known_norms", "sums_are_norms", "unit_table"]
+__all__ = ["UnitTable", "counts_units", "known_norms", "sums_are_norms", "unit_table"]
 
 
 class UnitTable(enum.Enum):
@@ -100,6 +105,22 @@ def sums_are_norms(bounded: BoundedCore) -> bool:
     # Only what has known norms is asked, and is a sum over rows: quantiles are not.
     known = not bounded.core.keys and known_norms(bounded) is not None
     return known and all(item.statistic.tree is None and _is_norm(item) for item in bounded.statistics)
+
+
+def counts_units(bounded: BoundedCore) -> bool:
+    """Whether a core counts all units that have a row of a table of which the snapshot keeps the units, and no more."""
+    source, *others = bounded.core.sources
+    if others or bounded.core.keys or bounded.core.where is not None or not bounded.statistics:
+        return False
+    if not source.table.stored_units or not source.stored or source.only is not None:
+        return False
+    return all(
+        item.statistic.kind is StatisticKind.UNITS
+        and item.filter is None
+        and item.present is None
+        and not item.distinct
+        for item in bounded.statistics
+    )
 
 
 def _is_norm(item: BoundedStatistic) -> bool:

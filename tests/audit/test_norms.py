@@ -54,6 +54,8 @@ KEPT = [
     "SELECT COUNT(*) AS n, VARIANCE(cost) AS v FROM visits",
     "SELECT COUNT(*) AS n FROM visits",
     "SELECT COUNT(cost) AS n FROM visits",
+    "SELECT COUNT(DISTINCT person_id) AS u FROM visits",
+    "SELECT COUNT(DISTINCT person_id) AS u FROM visits WHERE urgent",
     "SELECT urgent, COUNT(*) AS n, AVG(cost) FILTER (WHERE kind = 'a') AS a FROM visits GROUP BY 1",
     "SELECT kind, COUNT(*) AS n FROM visits WHERE urgent GROUP BY 1",
     "SELECT urgent, kind, COUNT(*) AS n FROM visits GROUP BY 1, 2",
@@ -414,6 +416,12 @@ def units_alike_counted_once(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(NormSums, "__init__", made)
 
 
+def units_counted_whatever_where_says(patch: pytest.MonkeyPatch) -> None:
+    """All units with a row in place of those whose rows WHERE keeps."""
+    plain = stored_norms.counts_units
+    patch.setattr(lower, "counts_units", lambda b: plain(replace(b, core=replace(b.core, where=None))))
+
+
 def norms_in_place_of_values(patch: pytest.MonkeyPatch) -> None:
     """A sum of averages, of which the number of rows is the norm and not what is added."""
     patch.setattr(stored_norms, "_is_norm", lambda item: True)
@@ -424,13 +432,14 @@ def norms_in_place_of_values(patch: pytest.MonkeyPatch) -> None:
     [
         (units_alike_counted_once, KEPT[2]),
         (norms_in_place_of_values, KEPT[3]),
+        (units_counted_whatever_where_says, KEPT[5]),
         (total_of_another_value, TOTALS[3]),
         (total_in_place_of_squares, TOTALS[5]),
         (kept_whatever_where_says, TOTALS[4]),
-        (kept_whatever_where_says, KEPT[5]),
+        (kept_whatever_where_says, KEPT[7]),
         (kept_for_each_power, KEPT[0]),
         (kept_by_another_column, KEPT[0]),
-        (kept_for_two_keys, KEPT[6]),
+        (kept_for_two_keys, KEPT[8]),
     ],
     ids=lambda given: getattr(given, "__name__", ""),
 )

@@ -286,6 +286,9 @@ def test_norms_in_tables_of_units_change_no_identity_and_save_work() -> None:
         before, after = work_of([rows], first=[rows]), work_of([units], first=[units])
         assert after.unit_nanoseconds <= before.unit_nanoseconds
         assert after.row_nanoseconds < before.row_nanoseconds
+    units = "SELECT COUNT(DISTINCT person_id) AS n FROM visits"
+    assert '"visits$units"' in lower(core(units, dataset=own)).sql
+    assert "$units" not in lower(core(units + " WHERE cost > 5", dataset=own)).sql
     median = "SELECT MEDIAN(cost) AS m FROM visits"
     assert lower(core(median, dataset=own)) == lower(core(median, dataset=beside))
     assert work_of([core(median, dataset=own)]) == work_of([core(median, dataset=beside)])
