@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -76,10 +78,28 @@ def stored(home: Path, monitor: str) -> object:
             return services.registry.monitor(monitor)
 
 
-def test_an_evaluation_whose_process_died_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shows that it is ended at the next start: counted, without an outcome, with the state of before."""
-    _, monitor = crashed(tmp_path, monkeypatch, at="run", threshold="100")
-    require_silence(tmp_path, monitor, state=stored(tmp_path, monitor))
+@dataclass(frozen=True)
+class Left:
+    """A home whose process died in an evaluation, its monitor, and the state that this has."""
+
+    home: Path
+    monitor: str
+    state: object
+
+
+@pytest.fixture(scope="module")
+def left(tmp_path_factory: pytest.TempPathFactory) -> Left:
+    """Such a home, to be copied."""
+    home = tmp_path_factory.mktemp("left")
+    with pytest.MonkeyPatch.context() as patch:
+        _, monitor = crashed(home, patch, at="run", threshold="100")
+    return Left(home, monitor, stored(home, monitor))
+
+
+def test_an_evaluation_whose_process_died_failed(left: Left, tmp_path: Path) -> None:
+    """Shows that it is ended at the next start: counted, without an outcome, with the state that it had."""
+    shutil.copytree(left.home, tmp_path, dirs_exist_ok=True)
+    require_silence(tmp_path, left.monitor, state=left.state)
 
 
 def note(
@@ -109,14 +129,13 @@ def forgets(recovery: Recovery) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("bug", [draws_again, forgets, lambda _: 0])
 def test_wrong_recoveries_are_caught(
-    bug: Callable[[Recovery], int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bug: Callable[[Recovery], int], left: Left, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Shows that drawing again, not counting, and leaving it as it is break what is required."""
-    _, monitor = crashed(tmp_path, monkeypatch, at="run", threshold="100")
-    state = stored(tmp_path, monitor)
+    shutil.copytree(left.home, tmp_path, dirs_exist_ok=True)
     monkeypatch.setattr(Recovery, "recover", bug)
     with pytest.raises((AssertionError, Problem)):
-        require_silence(tmp_path, monitor, state=state)
+        require_silence(tmp_path, left.monitor, state=left.state)
 
 
 @pytest.mark.slow
@@ -142,48 +161,55 @@ def test_a_hit_whose_process_died_is_answered_by_what_the_ledger_has(
         assert services.ledger.audit().findings == ()
 
 
-@pytest.mark.slow
-def test_a_process_that_was_only_slow_throws_its_outcome_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clinic]:
+    """A clinic whose data stay as they are, for tests with analysts of their own."""
+    home = tmp_path_factory.mktemp("alive")
+    with clinic_in(home) as (services, path):
+        yield Clinic(home, services, path)
+
+
+def test_a_process_that_was_only_slow_throws_its_outcome_away(shared: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shows that an evaluation that was ended meanwhile says nothing of what it found, and uses no hit."""
-    with clinic_in(tmp_path) as (services, path):
-        clinic = Clinic(tmp_path, services, path)
-        clinic.person("ann")
-        monitor = clinic.open("ann", threshold="100").json()["id"]
-        row = services.registry.monitor(monitor)
-        assert row is not None
-        genuine = clinic.monitors.private.run
+    clinic = shared
+    services = clinic.services
+    ann, _ = clinic.somebody()
+    monitor = clinic.open(ann, threshold="100").json()["id"]
+    row = services.registry.monitor(monitor)
+    assert row is not None
+    genuine = clinic.monitors.private.run
 
-        def slow(*given: Any, **named: Any) -> Any:
-            found = genuine(*given, **named)
-            assert note(services.registry, row, services.registry.evaluation(monitor, 1))
-            return found
+    def slow(*given: Any, **named: Any) -> Any:
+        found = genuine(*given, **named)
+        assert note(services.registry, row, services.registry.evaluation(monitor, 1))
+        return found
 
-        monkeypatch.setattr(clinic.monitors.private, "run", slow)
-        with pytest.raises(Problem) as caught:
-            clinic.monitors.evaluate(row, EvaluateMonitor())
-        assert "overtaken" in caught.value.finding.what
-        assert services.registry.monitor(monitor) == row
-        assert services.registry.hits(monitor) == ()
+    monkeypatch.setattr(clinic.monitors.private, "run", slow)
+    with pytest.raises(Problem) as caught:
+        clinic.monitors.evaluate(row, EvaluateMonitor())
+    assert "overtaken" in caught.value.finding.what
+    assert services.registry.monitor(monitor) == row
+    assert services.registry.hits(monitor) == ()
 
 
-def test_an_evaluation_waits_for_another_one_of_the_same_version(tmp_path: Path) -> None:
+def test_an_evaluation_waits_for_another_one_of_the_same_version(shared: Clinic) -> None:
     """Shows that a version that is being compared is not compared again, and counts nothing."""
-    with clinic_in(tmp_path) as (services, path):
-        clinic = Clinic(tmp_path, services, path)
-        clinic.person("ann")
-        monitor = clinic.open("ann", threshold="100").json()["id"]
-        row = services.registry.monitor(monitor)
-        assert row is not None
-        begun = clinic.monitors.begin(row, EvaluateMonitor())
-        version = begun.version
-        other = services.registry.begin_evaluation(
-            monitor, version=version, most=9, instance=services.ledger.instance, standing=True
-        )
-        assert not isinstance(other, NotBegun)
-        assert other.number == 1
-        with pytest.raises(UnderWay):
-            clinic.monitors.begin(row, EvaluateMonitor())
-        again = services.registry.begin_evaluation(monitor, version=version, most=9, instance="i", standing=True)
-        assert again is NotBegun.UNDER_WAY
-        assert note(services.registry, row, other)
-        assert clinic.evaluate("ann", monitor).json()["number"] == 2
+    clinic = shared
+    services = clinic.services
+    ann, _ = clinic.somebody()
+    monitor = clinic.open(ann, threshold="100").json()["id"]
+    row = services.registry.monitor(monitor)
+    assert row is not None
+    begun = clinic.monitors.begin(row, EvaluateMonitor())
+    version = begun.version
+    other = services.registry.begin_evaluation(
+        monitor, version=version, most=9, instance=services.ledger.instance, standing=True
+    )
+    assert not isinstance(other, NotBegun)
+    assert other.number == 1
+    with pytest.raises(UnderWay):
+        clinic.monitors.begin(row, EvaluateMonitor())
+    again = services.registry.begin_evaluation(monitor, version=version, most=9, instance="i", standing=True)
+    assert again is NotBegun.UNDER_WAY
+    assert note(services.registry, row, other)
+    assert clinic.evaluate(ann, monitor).json()["number"] == 2
