@@ -83,6 +83,10 @@ RELATIONS: Mapping[str, str] = {
     "deviations": "SELECT person_id, MAD(y) AS v, MAX(k) AS k FROM visits GROUP BY person_id",
     "modes": "SELECT q.person_id, q.m AS v, 'a' AS k FROM (SELECT person_id, MODE(x) AS m FROM visits "
     "GROUP BY person_id) AS q",
+    "modes beside others": "SELECT person_id, MODE(y) FILTER (WHERE x <> 7) AS v, MODE(w) AS k FROM visits "
+    "GROUP BY person_id HAVING COUNT(*) > 1",
+    "left join of groups": "SELECT a.person_id, g.v, g.k FROM people AS a LEFT JOIN (SELECT person_id, MAX(x) AS v, k "
+    "FROM visits GROUP BY person_id, k) AS g ON a.person_id = g.person_id AND g.v > 0 AND g.k <> 'b'",
     "frames of groups": "SELECT person_id, MAX(x) OVER (PARTITION BY person_id ORDER BY k GROUPS BETWEEN 1 PRECEDING "
     "AND CURRENT ROW EXCLUDE GROUP) AS v, k FROM visits",
     "unpivot": "SELECT person_id, v, k FROM (SELECT person_id, k, x, x // 2 AS half FROM visits) "
