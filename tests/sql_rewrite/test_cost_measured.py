@@ -43,6 +43,8 @@ TEXTS = [
     *(form.format(dear) for form in (CONDITIONAL[0], CONDITIONAL[3]) for dear in DEAR),
     *(sql for sql in USUAL if "messages" in sql),
     "SELECT memo, COUNT(*) AS c FROM messages GROUP BY memo",
+    "SELECT COUNT(m) FROM (SELECT person_id, MODE(memo) AS m, COUNT(*) AS n FROM messages GROUP BY person_id) AS t",
+    "SELECT COUNT(m) AS c FROM (SELECT person_id, MODE(x) AS m, COUNT(*) AS n FROM messages GROUP BY person_id) AS t",
     "SELECT SUBSTR(memo, 1, 100) AS k, SUM(x) AS s, COUNT(*) AS c FROM messages GROUP BY k",
     _WHEN.format("REPLACE(memo, '9', '8') = 'b'"),
     _WHEN.format("POSITION('ab' IN memo) = 3"),
