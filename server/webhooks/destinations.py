@@ -72,7 +72,9 @@ def _parts(found: re.Match[str]) -> tuple[str, str, int, str]:
         raise ValueError("its port is not between 1 and 65535")
     # Decoded twice: what is decoded once by a proxy and again behind it.
     plain = unquote(unquote(path.partition("?")[0]))
-    if "\\" in plain or any(segment in (".", "..") for segment in plain.split("/")) or not plain.isprintable():
+    # What follows a semicolon is a parameter of the segment to some programs, which then see the dots alone.
+    dots = any(segment.partition(";")[0] in (".", "..") for segment in plain.split("/"))
+    if dots or "\\" in plain or not plain.isprintable():
         raise ValueError("its path has segments of dots or characters that programs read in different ways")
     return scheme, found["host"].lower(), port, path
 

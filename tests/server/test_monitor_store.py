@@ -149,6 +149,23 @@ def test_one_version_is_evaluated_once_at_a_time(registry: Registry) -> None:
     assert (said.number, said.detail) == (2, '{"beyond": 1}')
 
 
+def test_what_the_server_evaluates_by_itself(registry: Registry) -> None:
+    """Shows open monitors without an evaluation of a version, the oldest first, of principals who are not disabled."""
+    registry.create_principal("ann", "analyst", actor="test")
+    registry.add_monitor(ROW)
+    for number, (background, left) in enumerate([(True, 1), (True, 2), (True, 0)], start=2):
+        registry.add_monitor(replace(ROW, id=f"m_{number}", background=background, left=left))
+    assert registry.watched_datasets() == ("clinic",)
+    assert [row.id for row in registry.unevaluated("clinic", version="1:d")] == ["m_2", "m_3"]
+    assert registry.unevaluated("other", version="1:d") == ()
+    begun = registry.begin_evaluation("m_2", version="1:d", most=5, instance="i_1", standing=True, again=False)
+    assert not isinstance(begun, NotBegun)
+    assert [row.id for row in registry.unevaluated("clinic", version="1:d")] == ["m_3"]
+    assert len(registry.unevaluated("clinic", version="1:e")) == 2
+    registry.change_principal("ann", disabled=True, actor="test")
+    assert registry.unevaluated("clinic", version="1:d") == ()
+
+
 def test_what_is_over_stays_as_it_is(registry: Registry) -> None:
     """Shows that an evaluation that was ended as one of a process that died takes no outcome any more."""
     row = registry.add_monitor(ROW)
