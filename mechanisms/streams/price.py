@@ -28,7 +28,7 @@ PIECES_MAX = 16
 """Most pieces of one update: the range itself, and what is outside in so many parts less one."""
 
 _GATE = Fraction(1, 2)
-_FIRST = Fraction(3, 10)
+_FIRST = Fraction(2, 5)
 """Parts of epsilon for comparisons and for the cells; what is left is for updates. stream_synopsis.md says why."""
 
 
