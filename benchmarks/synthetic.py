@@ -24,6 +24,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from privacy.values import Cell
+from server.resources.resources import Begun
 from server.services import Services
 from server.synthetic.content import unpacked
 from server.synthetic.making import Synthetics
@@ -89,9 +90,11 @@ def made_table(services: Services, epsilon: str, name: str) -> tuple[dict[str, S
         body_hash="0" * 64,
     )
     began = time.monotonic()
-    row = synthetic.make(synthetic.plan(request))
+    table = synthetic.admit(request)
+    assert isinstance(table, Begun)
+    synthetic.complete(table)
     seconds = time.monotonic() - began
-    content = services.registry.synthetic_content(row.id)
+    content = services.registry.synthetic_content(table.query_id)
     assert content is not None
     return {column.name: column.values for column in unpacked(name, content).columns}, seconds
 

@@ -37,6 +37,7 @@ from server.models.models import Models
 from server.models.quoting import Quotes
 from server.monitors.monitors import Monitors
 from server.monitors.recovery import Recovery
+from server.resources.resources import Resources
 from server.sealing import BATCHES, MONITORS, STREAMS, WEBHOOKS, Seal
 from server.services import Check, Services
 from server.settings import Settings
@@ -182,18 +183,6 @@ def _started(settings: Settings, incidents: Incidents, started: contextlib.ExitS
     return _Parts(ledger, registry, private, shell, catalogue, pace, pause, SystemBits())
 
 
-def _monitors(it: _Parts, journey: Journey, seal: Seal) -> Monitors:
-    return Monitors(
-        ledger=it.ledger,
-        registry=it.registry,
-        journey=journey,
-        served=it.catalogue,
-        private=it.private,
-        bits=it.bits,
-        seal=seal,
-    )
-
-
 def _streams(it: _Parts, journey: Journey, seal: Seal) -> Streams:
     return Streams(
         ledger=it.ledger,
@@ -206,31 +195,6 @@ def _streams(it: _Parts, journey: Journey, seal: Seal) -> Streams:
     )
 
 
-def _models(it: _Parts, journey: Journey) -> Models:
-    return Models(
-        ledger=it.ledger,
-        registry=it.registry,
-        quotes=Quotes(
-            journey.admission, it.shell, DIALECTS[it.private.capabilities.dialect], Stored(it.ledger, utc_now)
-        ),
-        served=it.catalogue,
-        private=it.private,
-        bits=it.bits,
-        pace=it.pace,
-    )
-
-
-def _statistics(it: _Parts, journey: Journey) -> Statistics:
-    return Statistics(
-        ledger=it.ledger,
-        quotes=StatisticQuotes(journey.admission, it.shell, DIALECTS[it.private.capabilities.dialect]),
-        served=it.catalogue,
-        private=it.private,
-        bits=it.bits,
-        pace=it.pace,
-    )
-
-
 def _webhooks(settings: Settings, registry: Registry, seal: Seal) -> Webhooks:
     sender = Sender(
         destinations=tuple(map(read_destination, settings.webhook_destinations)),
@@ -238,19 +202,6 @@ def _webhooks(settings: Settings, registry: Registry, seal: Seal) -> Webhooks:
         resolve=system_resolver(),
     )
     return Webhooks(registry=registry, seal=seal, sender=sender)
-
-
-def _synthetics(it: _Parts, journey: Journey, drawn: DrawnTables) -> Synthetics:
-    return Synthetics(
-        ledger=it.ledger,
-        registry=it.registry,
-        journey=journey,
-        served=it.catalogue,
-        private=it.private,
-        twins=it.shell,
-        bits=it.bits,
-        drawn=drawn,
-    )
 
 
 def build_services(settings: Settings) -> Services:
@@ -269,7 +220,9 @@ def build_services(settings: Settings) -> Services:
         if not ledger.behind:
             Recovery(ledger, registry).recover()
         secret = settings.keys_secret()
-        batches = Batches(ledger=ledger, registry=registry, journey=journey, seal=Seal(secret, BATCHES))
+        resources = Resources(ledger=ledger, private=private, pace=it.pace, bits=it.bits)
+        dialect = DIALECTS[private.capabilities.dialect]
+        quotes = Quotes(journey.admission, shell, dialect, Stored(ledger, utc_now))
         # Beside the start, which it would lengthen; until it is done, ticks are those of a slow machine.
         threading.Thread(target=private.measure, name="noisegate-probe", daemon=True).start()
         jobs = JobPool(threads=settings.query_threads, queue=settings.query_queue)
@@ -290,12 +243,20 @@ def build_services(settings: Settings) -> Services:
             profiles=Profiles(
                 ledger=ledger, served=catalogue, private=private, twins=shell, bits=it.bits, pace=it.pace
             ),
-            monitors=_monitors(it, journey, Seal(secret, MONITORS)),
+            resources=resources,
+            monitors=Monitors(resources, registry, journey, catalogue, Seal(secret, MONITORS)),
+            models=Models(resources, registry, quotes, catalogue),
+            statistics=Statistics(
+                ledger=ledger,
+                quotes=StatisticQuotes(journey.admission, shell, dialect),
+                served=catalogue,
+                private=private,
+                bits=it.bits,
+                pace=it.pace,
+            ),
+            synthetic=Synthetics(resources, registry, journey, catalogue, shell, drawn),
+            batches=Batches(ledger, registry, journey, Seal(secret, BATCHES)),
             streams=_streams(it, journey, Seal(secret, STREAMS)),
-            models=_models(it, journey),
-            statistics=_statistics(it, journey),
-            synthetic=_synthetics(it, journey, drawn),
-            batches=batches,
             webhooks=_webhooks(settings, registry, Seal(secret, WEBHOOKS)),
             checks=_checks(private, shell, ledger, catalogue),
             sql_matrix=sql_matrix(),

@@ -13,32 +13,13 @@ from accountant.states import QueryStatus
 from privacy.policy import Dataset
 from server.profile_types import Profile
 
-__all__ = [
-    "ATTEMPTS_MAX",
-    "MODEL",
-    "MONITOR",
-    "PROFILE",
-    "STATISTIC",
-    "STREAM",
-    "SYNTHETIC",
-    "Published",
-    "attempt_id",
-]
+__all__ = ["ATTEMPTS_MAX", "PROFILE", "STATISTIC", "STREAM", "Published", "attempt_id"]
 
 PROFILE = "profile"
 """The member of a query's description that says that it made a profile."""
 
-MONITOR = "monitor"
-"""The member of a query's description that says that it opened a monitor, or answered a hit of one."""
-
-MODEL = "model"
-"""The member of a query's description that says that it fitted a model."""
-
 STREAM = "stream"
 """The member of a query's description that says that it opened a stream."""
-
-SYNTHETIC = "synthetic"
-"""The member of a query's description that says that it made a synthetic table."""
 
 STATISTIC = "statistic"
 """The member of a query's description that says which registered statistic it asked."""

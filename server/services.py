@@ -15,15 +15,12 @@ from privacy.policy import Dataset
 from privacy.refusal import Finding
 from privacy.values import Json
 from server.admitted import InFlight, Settled
-from server.jobs import JobPool
+from server.jobs import AdmittedQuery, JobPool
 from server.question import Question
 from server.settings import Settings
-from server.store.batches import BatchRow
-from server.store.models import ModelRow
-from server.store.monitors import MonitorRow
 from server.store.registry import Registry
+from server.store.resources import BatchRow, MonitorRow, SyntheticRow
 from server.store.streams import StreamRow
-from server.store.synthetic import SyntheticRow
 from server.store.versions import EITHER
 from server.store.webhooks import WebhookRow
 
@@ -45,7 +42,8 @@ if TYPE_CHECKING:
     from server.streams.streams import Standing, StreamQuestion
     from server.streams.terms import AskStream, OpenStream, Told
     from server.streams.terms import Terms as StreamTerms
-    from server.synthetic.terms import MakeSynthetic, Planned
+    from server.synthetic.making import ToDraw
+    from server.synthetic.terms import MakeSynthetic
     from server.webhooks.webhooks import AddWebhook
 
 __all__ = [
@@ -59,6 +57,7 @@ __all__ = [
     "OtherName",
     "ProfileSteps",
     "Registrar",
+    "ResourceSteps",
     "Services",
     "StatisticSteps",
     "StreamSteps",
@@ -109,6 +108,16 @@ class ProfileSteps(Protocol):
         """Makes one. Raises ActRefused."""
 
 
+class ResourceSteps(Protocol):
+    """What all resources share (server/resources/resources.py). Synchronous; called on threads."""
+
+    def abandon(self, begun: AdmittedQuery) -> None:
+        """Voids a resource that never got a slot."""
+
+    def cancel(self, identifier: str) -> QueryStatus | None:
+        """Voids a resource that did not start; the state afterwards."""
+
+
 class ModelSteps(Protocol):
     """Models (server/models/models.py). Synchronous; called on threads."""
 
@@ -120,12 +129,6 @@ class ModelSteps(Protocol):
 
     def complete(self, model: ToTrain) -> bytes:
         """Fits it, at a visible moment: the stored answer. Raises ExecutionFailed."""
-
-    def abandon(self, model: ToTrain) -> None:
-        """Voids a model that never got a slot."""
-
-    def cancel(self, row: ModelRow) -> QueryStatus | None:
-        """Voids a model that did not start; the state afterwards."""
 
 
 class StatisticSteps(Protocol):
@@ -150,8 +153,8 @@ class StatisticSteps(Protocol):
 class MonitorSteps(Protocol):
     """Monitors (server/monitors/monitors.py). Synchronous; called on threads."""
 
-    def open(self, request: OpenMonitor) -> MonitorRow:
-        """Charges a session and stores it. Raises Refused, Problem, LedgerError."""
+    def open(self, request: OpenMonitor) -> Settled | InFlight:
+        """Charges a session and stores it. Raises Refused, Problem, LedgerError, ExecutionFailed."""
 
     def estimate(self, request: OpenMonitor) -> Mapping[str, object]:
         """What it would cost, and how exact it would be. Raises Refused."""
@@ -194,29 +197,26 @@ class StreamSteps(Protocol):
 class SyntheticSteps(Protocol):
     """Synthetic tables (server/synthetic/making.py). Synchronous; called on threads."""
 
-    def earlier(self, request: MakeSynthetic) -> SyntheticRow | None:
-        """The table of an earlier request of this idempotency key. Raises Problem, LedgerError."""
+    def estimate(self, request: MakeSynthetic) -> Mapping[str, Json]:
+        """What a table would be and cost. Raises Refused, Problem."""
 
-    def plan(self, request: MakeSynthetic) -> Planned:
-        """What the table would be and cost. Raises Refused, Problem."""
+    def admit(self, request: MakeSynthetic) -> Settled | InFlight | ToDraw:
+        """Charges a table. Raises Refused, Problem, LedgerError."""
 
-    def estimate(self, request: MakeSynthetic) -> dict[str, Json]:
-        """The same, as it is shown. Raises Refused, Problem."""
+    def complete(self, table: ToDraw) -> bytes:
+        """Makes it. Raises ExecutionFailed."""
 
-    def make(self, planned: Planned) -> SyntheticRow:
-        """Charges and makes it. Raises Problem, LedgerError, ExecutionFailed."""
+    def cancel(self, row: SyntheticRow) -> QueryStatus | None:
+        """Voids a table that did not start; the state afterwards."""
 
-    def status(self, row: SyntheticRow) -> str:
-        """`running`, `ready`, `failed` or `archived`."""
+    def close(self, row: SyntheticRow, *, actor: str) -> None:
+        """Deletes the rows of a table, and frees its name."""
 
     def readable(self, row: SyntheticRow, dataset: Dataset, principal: str) -> bool:
         """Whether somebody who may ask the dataset may read a table that another one made."""
 
     def beside(self, dataset: Dataset, principal: str) -> Dataset:
         """The dataset with the synthetic tables that the principal may read."""
-
-    def archive(self, row: SyntheticRow, *, actor: str) -> SyntheticRow:
-        """Deletes the rows of a table. Raises Problem."""
 
 
 class BatchSteps(Protocol):
@@ -226,7 +226,7 @@ class BatchSteps(Protocol):
         """Which ways there are to answer a batch, and what the chosen one would cost. Raises Refused."""
 
     def admit(self, asked: AskedBatch) -> Admitted:
-        """Everything up to the reservation, as `JourneySteps.admit`. Raises Refused, Problem, LedgerError."""
+        """Everything up to the reservation, as `JourneySteps.admit`. Raises Refused, LedgerError."""
 
     def texts(self, row: BatchRow) -> tuple[str, ...] | None:
         """The queries of a batch, for its owner; None where they cannot be read."""
@@ -308,6 +308,7 @@ class Services:
     registrar: Registrar
     jobs: JobPool
     profiles: ProfileSteps
+    resources: ResourceSteps
     monitors: MonitorSteps
     streams: StreamSteps
     models: ModelSteps

@@ -100,9 +100,12 @@ BROAD_ALLOWED = {
         "after the start of the engine there is one outcome, raised as ProfileFailed below",
     ),
     "server/monitors/monitors.py": (
+        1,
+        "an evaluation whose outcome cannot be stored is ended, and raised as ExecutionFailed",
+    ),
+    "server/resources/resources.py": (
         2,
-        "after the start of the engine there is one outcome, raised as ExecutionFailed below; an opening that fails "
-        "after its charge is ended in the ledger, and raised again",
+        "after the start of the engine there is one outcome, of every resource, raised as ExecutionFailed below",
     ),
     "server/statistics/asking.py": (
         2,
@@ -113,15 +116,6 @@ BROAD_ALLOWED = {
         2,
         "after the start of the engine there is one outcome, raised as ExecutionFailed below; an opening that fails "
         "after its charge is ended in the ledger, and raised again",
-    ),
-    "server/models/models.py": (
-        2,
-        "after the start of the engine there is one outcome, raised as ExecutionFailed below; a model that cannot be "
-        "stored is given back, and the fault raised again",
-    ),
-    "server/synthetic/making.py": (
-        1,
-        "after the start of the engine there is one outcome, raised as ExecutionFailed below",
     ),
     "server/batches/batches.py": (1, "a charge whose batch cannot be stored is given back, and raised again"),
     "server/app.py": (1, "the edge of the process: one constant body"),

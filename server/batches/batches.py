@@ -23,16 +23,16 @@ from privacy.norms import NormPower
 from privacy.policy import Dataset
 from privacy.refusal import Refused
 from privacy.release import ColumnKind
-from server.admitted import Settled
+from server.admitted import InFlight, Settled
 from server.answer import Journey
 from server.answer_rows import from_stored
 from server.batches.strategies import Way, best, cell_weights, ways_of
 from server.batches.terms import AskedBatch, Terms
-from server.errors import Problem
 from server.journey.query import Admitted, ToRun
+from server.resources.offer import price_json
 from server.sealing import Seal, SealBroken
-from server.store.batches import BatchRow
 from server.store.registry import Registry
+from server.store.resources import BATCHES, BatchRow
 from sql_rewrite.batch_text import Counted, ReadBatch, numbered, read_batch
 
 __all__ = ["Batches", "Choice", "CountRow"]
@@ -42,6 +42,7 @@ __all__ = ["Batches", "Choice", "CountRow"]
 class Choice:
     """How a batch would be answered: the ways, the one that is taken, and which count each query is."""
 
+    dataset: Dataset
     ways: tuple[Way, ...]
     chosen: Way
     places: tuple[int, ...]
@@ -83,7 +84,7 @@ class Batches:
         except Refused:
             self._refuse_one(asked, dataset)
             raise
-        return Choice(ways, chosen, _places(read.queries, numbers))
+        return Choice(dataset, ways, chosen, _places(read.queries, numbers))
 
     def _refuse_one(self, asked: AskedBatch, dataset: Dataset) -> None:
         """Where no way answers a batch: the refusal of the first query that is refused by itself, in its own words."""
@@ -108,22 +109,14 @@ class Batches:
         if asked.idempotency_key is not None:
             earlier = self.ledger.earlier(asked.principal, asked.idempotency_key, asked.body_hash)
             if earlier is not None:
-                self.found(earlier.query_id)
                 return self.journey.admit(asked.question(asked.queries[0]))
         choice = self.choice(asked)
         admitted = self.journey.admit(asked.question(choice.chosen.text))
-        if not isinstance(admitted, ToRun | Settled):
-            self.found(admitted.query_id)
+        if isinstance(admitted, InFlight):
             return admitted
-        terms = Terms(
-            strategy=choice.chosen.strategy,
-            confidence=asked.confidence,
-            places=choice.places,
-            cells=choice.chosen.cells,
-        )
         try:
-            if isinstance(admitted, ToRun) or self.registry.batch(admitted.query_id) is None:
-                size = self._store(asked, terms, admitted.query_id)
+            if isinstance(admitted, ToRun) or self.registry.resource(BATCHES, admitted.query_id) is None:
+                size = self._store(asked, choice, admitted)
                 if isinstance(admitted, Settled) or not admitted.paid.charged:
                     self.journey.free.take(asked.principal, size)
         except Exception:
@@ -133,33 +126,36 @@ class Batches:
             raise
         return admitted
 
-    def _store(self, asked: AskedBatch, terms: Terms, batch: str) -> int:
+    def _store(self, asked: AskedBatch, choice: Choice, admitted: ToRun | Settled) -> int:
         """Stores a batch. Returns how many bytes it takes: an allowance bounds what is stored without a charge."""
+        batch, chosen = admitted.query_id, choice.chosen
+        terms = Terms(
+            strategy=chosen.strategy, confidence=asked.confidence, places=choice.places, cells=chosen.cells
+        ).to_json()
         sealed = self.seal.encrypted(json.dumps(asked.queries).encode(), bound_to=batch)
-        plain = terms.to_json()
-        self.registry.add_batch(
+        if isinstance(admitted, ToRun):
+            account, charged = admitted.asked.path[0], admitted.paid.charged
+            events = tuple(event for charge in admitted.asked.charges for event in charge.events)
+        else:
+            # An answer that was given before is given again for nothing.
+            record = self.ledger.query(batch)
+            assert record is not None, "it is settled"
+            account, charged = self.ledger.account(record.account), record.charged
+            events = () if chosen.priced is None else tuple(chosen.priced.calibration.events())
+        price = price_json(account, charged[0].epsilon if charged else Fraction(0), events, choice.dataset)
+        self.registry.add_resource(
+            BATCHES,
             BatchRow(
                 id=batch,
                 principal=asked.principal,
                 dataset=asked.dataset,
-                created="",
-                terms=plain,
+                account=account.id,
+                price=json.dumps(price),
+                terms=terms,
                 sealed=sealed,
-            )
+            ),
         )
-        return len(plain) + len(sealed)
-
-    def found(self, batch: str) -> BatchRow:
-        """The batch of an earlier request. Errors: Problem conflict while it is being stored, or if that failed."""
-        row = self.registry.batch(batch)
-        if row is None:
-            raise Problem(
-                "conflict",
-                what="the batch of this Idempotency-Key is not stored",
-                why="It is being admitted at this moment, or that failed.",
-                instead=("Send the request again in a moment.", "Send another one with a fresh key."),
-            )
-        return row
+        return len(terms) + len(sealed)
 
     def texts(self, row: BatchRow) -> tuple[str, ...] | None:
         """The queries of a batch, for its owner; None where they cannot be read."""

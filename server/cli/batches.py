@@ -48,10 +48,10 @@ def batch(
     with remote.connect(here.place()) as client:
         body["dataset"] = dataset or client.only_dataset("Name one with --dataset NAME.")
         if price_only:
-            told = client.ways_of_batch(body)
+            told = client.price_of("/v1/batches", body)
             here.show(told, [printable(line) for line in _ways(told)], verbatim=True)
             return
-        answer = client.count(body, idempotency_key=idempotency_key)
+        answer = client.make("/v1/batches", body, idempotency_key=idempotency_key)
     if answer["rows"] is None:
         raise CommandFailed(f"""the batch failed
             It was charged: {printable(answer["status"])}. What went wrong is not said, for it may depend on rows.

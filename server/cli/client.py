@@ -147,51 +147,29 @@ class Client:
             answer = self._read(response)
         return answer
 
-    def price_of_model(self, body: Json) -> Json:
-        """What a model would cost."""
-        return self._read(self._send("POST", "/v1/models:estimate", body))
+    def price_of(self, path: str, body: Json) -> Json:
+        """What a resource would be and cost, by the path of the list of its kind."""
+        return self._read(self._send("POST", f"{path}:estimate", body))
 
-    def fit(self, body: Json, *, idempotency_key: str | None = None) -> Json:
-        """A model that is settled, or failed: waits as long as it runs. Without a key it gets a new one."""
+    def make(self, path: str, body: Json, *, idempotency_key: str | None = None) -> Json:
+        """A resource that is settled, or failed: waits as long as it runs. Without a key it gets a new one."""
         key = idempotency_key or str(uuid.uuid4())
-        answer = self._read(self._send("POST", "/v1/models", body, idempotency_key=key))
+        answer = self._read(self._send("POST", path, body, idempotency_key=key))
         deadline, pause = time.monotonic() + _PATIENCE_SECONDS, 0.2
         while answer["status"] == "running":
             if time.monotonic() > deadline:
-                raise CommandFailed(f"""the model did not come in an hour
-                    It is still fitted. It was charged once.
-                    Look later: noisegate model show {printable(answer.get("id"))}""")
+                raise CommandFailed(f"""what was asked for did not come in an hour
+                    It still runs. It was charged once.
+                    Look later with the same command and --idempotency-key {printable(key)}""")
             time.sleep(pause)
             pause = min(pause * 1.5, 5.0)
-            answer = self.get(f"/v1/models/{answer['id']}")
+            answer = self.get(f"{path}/{answer['id']}")
         return answer
-
-    def price_of_statistic(self, body: Json) -> Json:
-        """What a registered statistic would cost and test."""
-        return self._read(self._send("POST", "/v1/statistics:estimate", body))
 
     def ask_statistic(self, body: Json, *, idempotency_key: str | None = None) -> Json:
         """The outcome of a registered statistic: waits as long as it runs. Without a key a repeat is free."""
         response = self._send("POST", "/v1/statistics", body, idempotency_key=idempotency_key)
         return self._settled(response, self._read(response))
-
-    def price_of_synthetic(self, body: Json) -> Json:
-        """What a synthetic table would be and cost."""
-        return self._read(self._send("POST", "/v1/synthetic:estimate", body))
-
-    def make_synthetic(self, body: Json, *, idempotency_key: str | None = None) -> Json:
-        """A synthetic table that was made. Without a key it gets a new one."""
-        key = idempotency_key or str(uuid.uuid4())
-        return self._read(self._send("POST", "/v1/synthetic", body, idempotency_key=key))
-
-    def price_of_monitor(self, body: Json) -> Json:
-        """What a monitor would cost, and how exact it would be."""
-        return self._read(self._send("POST", "/v1/monitors:estimate", body))
-
-    def open_monitor(self, body: Json, *, idempotency_key: str | None = None) -> Json:
-        """A monitor that was opened. Without a key it gets a new one."""
-        key = idempotency_key or str(uuid.uuid4())
-        return self._read(self._send("POST", "/v1/monitors", body, idempotency_key=key))
 
     def post(self, path: str, body: Json) -> Json:
         """What comes of an act at a path. It is sent once."""
@@ -201,37 +179,9 @@ class Client:
         """What is left of what was at a path."""
         return self._read(self._send("DELETE", path))
 
-    def price_of_stream(self, body: Json) -> Json:
-        """What a stream would promise and cost."""
-        return self._read(self._send("POST", "/v1/streams:estimate", body))
-
-    def open_stream(self, body: Json, *, idempotency_key: str | None = None) -> Json:
-        """A stream that is open. Without a key it gets a new one."""
-        key = idempotency_key or str(uuid.uuid4())
-        return self._read(self._send("POST", "/v1/streams", body, idempotency_key=key))
-
     def ask_stream(self, stream: str, body: Json) -> Json:
         """The answers of a stream."""
         return self._read(self._send("POST", f"/v1/streams/{quote(stream, safe='')}/queries", body))
-
-    def ways_of_batch(self, body: Json) -> Json:
-        """Which ways there are to answer a batch, and what it would cost."""
-        return self._read(self._send("POST", "/v1/batches:estimate", body))
-
-    def count(self, body: Json, *, idempotency_key: str | None = None) -> Json:
-        """A batch that is settled, or failed: waits as long as it runs. Without a key it gets a new one."""
-        key = idempotency_key or str(uuid.uuid4())
-        answer = self._read(self._send("POST", "/v1/batches", body, idempotency_key=key))
-        deadline, pause = time.monotonic() + _PATIENCE_SECONDS, 0.2
-        while answer["status"] == "running":
-            if time.monotonic() > deadline:
-                raise CommandFailed(f"""the batch did not come in an hour
-                    It still runs. It was charged once.
-                    Look later with the same command and --idempotency-key {printable(key)}""")
-            time.sleep(pause)
-            pause = min(pause * 1.5, 5.0)
-            answer = self.get(f"/v1/batches/{answer['id']}")
-        return answer
 
     def only_dataset(self, advice: str) -> str:
         """The only dataset that the caller may ask; their names are in the failure when there is not one."""

@@ -60,10 +60,10 @@ def fit(
     with remote.connect(here.place()) as client:
         body["dataset"] = dataset or client.only_dataset("Name one with --dataset NAME.")
         if price_only:
-            answer = client.price_of_model(body)
+            answer = client.price_of("/v1/models", body)
             here.show(answer, _price_lines(answer), verbatim=True)
             return
-        model = client.fit(body, idempotency_key=idempotency_key)
+        model = client.make("/v1/models", body, idempotency_key=idempotency_key)
     if model["model"] is None:
         raise CommandFailed(f"""the model failed
             It was charged: {printable(model["status"])}. What went wrong is not said, for it may depend on rows.

@@ -56,10 +56,10 @@ def open_monitor(
     with remote.connect(here.place()) as client:
         body["dataset"] = dataset or client.only_dataset("Name one with --dataset NAME.")
         if price_only:
-            answer = client.price_of_monitor(body)
+            answer = client.price_of("/v1/monitors", body)
             here.show(answer, _price_lines(answer), verbatim=True)
             return
-        opened = client.open_monitor(body, idempotency_key=idempotency_key)
+        opened = client.make("/v1/monitors", body, idempotency_key=idempotency_key)
     here.show(opened, _monitor_lines(opened), verbatim=True)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from privacy.policy import Dataset
     from server.administration.preview import Tried
     from server.store.registry import Registry
-    from server.store.synthetic import SyntheticRow
+    from server.store.resources import SyntheticRow
 
 __all__ = ["preview"]
 
@@ -94,9 +94,10 @@ def _prices(text: str) -> list[Fraction]:
 
 def _drawn(registry: Registry, dataset: Dataset, table_id: str) -> Mapping[str, Mapping[str, Sequence[object]]]:
     """The columns of a synthetic table, as those of the table that it stands for. Errors: CommandFailed."""
+    from server.store.resources import SYNTHETICS
     from server.synthetic.content import unpacked
 
-    row: SyntheticRow | None = registry.synthetic(table_id)
+    row: SyntheticRow | None = registry.resource(SYNTHETICS, table_id)
     content = None if row is None else registry.synthetic_content(table_id)
     if row is None or row.dataset != dataset.name or content is None:
         raise CommandFailed(f"""there is no synthetic table "{table_id}" of {dataset.name}

@@ -59,7 +59,7 @@ def ask(
     with remote.connect(here.place()) as client:
         body["dataset"] = dataset or client.only_dataset("Name one with --dataset NAME.")
         if price_only:
-            answer = client.price_of_statistic(body)
+            answer = client.price_of("/v1/statistics", body)
             here.show(answer, _price_lines(answer), verbatim=True)
             return
         answer = client.ask_statistic(body, idempotency_key=idempotency_key)

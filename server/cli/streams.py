@@ -50,10 +50,10 @@ def open_stream(
     with remote.connect(here.place()) as client:
         body["dataset"] = dataset or client.only_dataset("Name one with --dataset NAME.")
         if price_only:
-            told = client.price_of_stream(body)
+            told = client.price_of("/v1/streams", body)
             here.show(told, [*_promises(told), f"costs epsilon {told['price']['epsilon']}"], verbatim=True)
             return
-        made = client.open_stream(body, idempotency_key=idempotency_key)
+        made = client.make("/v1/streams", body, idempotency_key=idempotency_key)
     here.show(made, _lines(made), verbatim=True)
 
 

@@ -6,6 +6,7 @@ from fractions import Fraction
 from urllib.parse import quote
 
 from server.cli.client import Remote
+from server.cli.failure import CommandFailed
 from server.cli.options import Here, amount, option
 from server.cli.output import Json, printable
 
@@ -36,10 +37,14 @@ def make(
     with remote.connect(here.place()) as client:
         body["dataset"] = dataset or client.only_dataset("Name one with --dataset NAME.")
         if price_only:
-            answer = client.price_of_synthetic(body)
+            answer = client.price_of("/v1/synthetic", body)
             here.show(answer, _price_lines(answer), verbatim=True)
             return
-        made = client.make_synthetic(body, idempotency_key=idempotency_key)
+        made = client.make("/v1/synthetic", body, idempotency_key=idempotency_key)
+    if made["measured"] is None:
+        raise CommandFailed(f"""the synthetic table failed
+            It was charged: {printable(made["status"])}. What went wrong is not said, for it may depend on rows.
+            See: noisegate synthetic show {printable(made["id"])}""")
     here.show(made, _table_lines(made), verbatim=True)
 
 
@@ -75,7 +80,7 @@ def delete(
 
 def _price_lines(answer: Json) -> list[str]:
     """What an estimate says."""
-    lines = [f"it would cost epsilon {answer['cost']} of the account"]
+    lines = [f"it would cost epsilon {answer['price']['epsilon']} of the account"]
     lines += [f"  {one['name']}  {one['type']}  {one['bins']} bins" for one in answer["columns"]]
     lines += [f"  without {one['name']}: {one['why']}" for one in answer["left_out"]]
     lines += [

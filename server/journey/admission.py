@@ -19,7 +19,7 @@ from accountant.states import QueryStatus
 from privacy.policy import Dataset
 from privacy.refusal import ExecutionFailed, Finding, Refused
 from server import pricing
-from server.admitted import InFlight, Settled
+from server.admitted import retried
 from server.errors import Problem
 from server.free_answers import FreeAnswers
 from server.journey.agreed_price import at_agreed_price, moved
@@ -109,7 +109,7 @@ class Admission:
         if question.idempotency_key is not None:
             earlier = self._ledger.earlier(question.principal, question.idempotency_key, question.body_hash)
             if earlier is not None:
-                return _retried(earlier)
+                return retried(earlier)
         query_id = f"q_{secrets.token_hex(12)}"
         return at_agreed_price(lambda: self._admitted(question, query_id, started), refused=lambda: moved("the query"))
 
@@ -122,7 +122,7 @@ class Admission:
             return self._first(question, prepared, path, query_id, started)
         repeated = self._repeat(question, prepared, path, query_id)
         if repeated is not None:
-            return _retried(repeated)
+            return retried(repeated)
         prepared = self._choices.at_bounds(question, prepared, path)
         return self._charged(question, prepared, path, query_id, started)
 
@@ -161,7 +161,7 @@ class Admission:
             _explain(error, asked.priced, asked.path)
             raise
         if reserved.answer is not None or not reserved.fresh:
-            return _retried(reserved)
+            return retried(reserved)
         with self._lock:
             self._waiting[asked.query_id] = asked.question.principal
         return ToRun(asked, Paid.of(reserved), started)
@@ -394,12 +394,3 @@ def _explain(error: BudgetExhausted, priced: pricing.Priced | None, path: tuple[
     error.delta_fits = pricing.delta_that_fits(path, priced.loss)
     if error.account == path[0].id:
         error.nominal = Nominal(priced.epsilon, priced.delta, path[0].remaining_epsilon(), path[0].remaining_delta())
-
-
-def _retried(reserved: Reserved) -> Settled | InFlight:
-    """A query that is settled or runs already. Errors: ExecutionFailed for one that ended without an answer."""
-    if reserved.answer is not None:
-        return Settled(reserved.query_id, reserved.answer)
-    if reserved.state is not QueryStatus.RESERVED:
-        raise ExecutionFailed(started=reserved.state is not QueryStatus.FAILED_VOID and bool(reserved.charged))
-    return InFlight(reserved.query_id)

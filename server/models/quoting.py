@@ -17,7 +17,6 @@ from mechanisms.families import FAMILIES, NoiseFamily
 from mechanisms.private_descent import Method, ModelNoise
 from privacy.bounds import ValueBounds
 from privacy.composition import compose
-from privacy.events import Event
 from privacy.events.gaussian import gaussian_loss
 from privacy.loss import Loss
 from privacy.policy import Dataset
@@ -39,6 +38,7 @@ from server.models import refusals
 from server.models.chosen_bounds import BoundsStage, Histograms, histograms_of, left_for_model, reuse_of
 from server.models.terms import TrainModel
 from server.question import Question
+from server.resources.offer import Offer
 from server.spends import affordable_amount, cost_on
 from sql_rewrite.automatic_bounds import Place
 from sql_rewrite.cost import ROWS_ASSUMED, SAFETY, UNIT_NANOSECONDS_MAX, Work, check_work
@@ -84,26 +84,18 @@ class Quoted:
     """Stored histograms that serve for free, by what they ask."""
 
     @property
-    def events(self) -> tuple[Event, ...]:
-        """What is charged: one event of the model, and those of the histograms that are made for it."""
-        return (self.noise.event(), *(() if self.stage is None else self.stage.events(self.served)))
-
-    @property
-    def loss(self) -> Loss:
-        """What it costs."""
-        return compose(self.events)
-
-    @property
-    def cost(self) -> Fraction:
-        """How much less of the paying account would remain."""
-        return cost_on(self.path[0], self.loss)
-
-    @property
-    def own_epsilon(self) -> Fraction:
-        """What it promises by itself, at the account's delta."""
-        mu_squared = self.loss.mu_squared
-        assert mu_squared is not None
-        return FAMILIES[NoiseFamily.GAUSSIAN].currency.own_epsilon(mu_squared, delta=self.path[0].limit.delta)
+    def offer(self) -> Offer:
+        """Its charge: one event of the model, and beside it the histograms by which it chooses bounds."""
+        stage = self.stage
+        return Offer(
+            dataset=self.dataset,
+            path=self.path,
+            events=(self.noise.event(),),
+            noise="gaussian",
+            beside=() if stage is None else stage.charges,
+            fresh=() if stage is None else stage.events(self.served),
+            reuse=Reuse.NONE if stage is None else reuse_of(self.dataset),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from server.monitors.recovery import Recovery
 from server.monitors.terms import Evaluated, EvaluateMonitor
 from server.rounds import Rounds
 from server.services import Catalogue
-from server.store.monitors import MonitorRow
+from server.store.resources import MonitorRow
 
 __all__ = ["StandingMonitors"]
 
@@ -52,7 +52,7 @@ class StandingMonitors:
         self._looks += 1
         if self._looks % _RECOVERY_LOOKS == 0:
             monitors = self.monitors
-            await asyncio.to_thread(Recovery(monitors.ledger, monitors.registry).recover)
+            await asyncio.to_thread(Recovery(monitors.resources.ledger, monitors.registry).recover)
             await asyncio.to_thread(monitors.end_left)
         begun = 0
         for row, version in await asyncio.to_thread(self._to_evaluate):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from accountant.account import Account
 from privacy.numbers import decimal_text
 from privacy.values import Json
 from server.journey.moments import Moments
 from server.monitors.terms import Terms
+from server.resources.offer import Offer
 from server.spends import cost_on
 
 __all__ = ["BETA", "estimated", "textbook_within", "within"]
@@ -34,23 +34,19 @@ def textbook_within(terms: Terms) -> float:
     return float(terms.change * terms.step) * 8 * hits * logarithm / epsilon
 
 
-def estimated(terms: Terms, path: tuple[Account, ...], moments: Moments) -> dict[str, Json]:
-    """An estimate as it is shown. The accounts are those that would pay, the caller's own first."""
-    loss = terms.sparse.event().loss()
+def estimated(terms: Terms, offer: Offer, moments: Moments) -> dict[str, Json]:
+    """An estimate as it is shown."""
     step = float(terms.step)
     answer: dict[str, Json] | None = None
     if terms.numeric is not None:
         charged = terms.numeric.answer_event().loss()
         answer = {
-            "epsilon": decimal_text(cost_on(path[0], charged), places=12),
+            "epsilon": decimal_text(cost_on(offer.account, charged), places=12),
             "standard_error": terms.numeric.answer_variance**0.5 * step,
         }
     return {
-        "verdict": "affordable" if all(account.admits(loss) for account in path) else "exhausted",
-        "price": {
-            "epsilon": decimal_text(cost_on(path[0], loss), places=12),
-            "own": {"epsilon": decimal_text(terms.epsilon), "delta": "0"},
-        },
+        "verdict": offer.verdict.value,
+        "price": offer.price(),
         "answer": answer,
         "comparison_standard_error": terms.sparse.gap_variance**0.5 * step,
         "within": within(terms),

@@ -11,19 +11,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import secrets
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 from accountant.account import Account
-from accountant.errors import BudgetExhausted, LedgerError
-from accountant.ledger import Ledger
+from accountant.errors import BudgetExhausted, LedgerError, PriceMoved
 from accountant.request import ReserveRequest, Reuse
 from accountant.states import QueryStatus
-from engines.protocol import StatementEngine
+from engines.protocol import EngineLease
 from mechanisms.comparing import Compared, compare
-from mechanisms.randomness import BitSource
 from mechanisms.samplers.threshold import NoisyThreshold
 from mechanisms.samplers.undecided import Magnitude
 from mechanisms.sparse_vector import SparseRun, SparseVector
@@ -32,13 +29,15 @@ from privacy.numbers import decimal_text
 from privacy.policy import Dataset
 from privacy.refusal import ExecutionFailed, Refused
 from privacy.values import Json
+from server.admitted import InFlight, Settled
 from server.answer import Journey
 from server.errors import Problem
 from server.floor import Floor
 from server.journey.admission import Served
 from server.journey.query import Prepared
+from server.journey.visible import VisibleRun
 from server.log import logger, where
-from server.monitors.charging import charge_of, question_of_monitor, reservation
+from server.monitors.asking import question_of_monitor
 from server.monitors.estimating import estimated
 from server.monitors.notices import notice_of
 from server.monitors.recovery import Recovery, answer_of
@@ -56,13 +55,19 @@ from server.monitors.refusals import (
 from server.monitors.sealing import SecretState
 from server.monitors.shape import CLOCK, compared_sum, require_terms, threshold_steps
 from server.monitors.terms import Direction, Evaluated, EvaluateMonitor, OpenMonitor, Terms
-from server.published import MONITOR
+from server.resources.kinds import ResourceKind
+from server.resources.offer import Offer
+from server.resources.resources import Begun, Resources, charge_of
 from server.sealing import Seal, SealBroken
 from server.store.errors import UNAVAILABLE
-from server.store.monitors import EvaluationRow, MonitorRow, NotBegun
+from server.store.monitors import EvaluationRow, NotBegun
 from server.store.registry import Registry
+from server.store.resources import MONITORS, MonitorRow, ResourceRow
+from sql_rewrite.cost import Work
 
 __all__ = ["Evaluation", "Monitors", "version_of"]
+
+_MONITOR = ResourceKind.MONITOR.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,63 +89,53 @@ def version_of(dataset: Dataset) -> str:
     return f"{dataset.policy_version}:{dataset.data_version}"
 
 
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A monitor that may be opened, and what was asked; `work` is that of one evaluation."""
+
+    request: OpenMonitor
+    monitor: Terms
+    offer: Offer
+    work: Work
+
+    @property
+    def terms(self) -> str:
+        """What is kept of the request."""
+        return self.monitor.to_json()
+
+
 @dataclass(slots=True)
 class Monitors:
     """The monitors of a server. Safe to use from many threads."""
 
-    ledger: Ledger
+    resources: Resources
     registry: Registry
     journey: Journey
     served: Served
-    private: StatementEngine
-    bits: BitSource
     seal: Seal
     _left: list[EvaluationRow] = field(default_factory=list)
 
     # Opening
 
-    def open(self, request: OpenMonitor) -> MonitorRow:
+    def open(self, request: OpenMonitor) -> Settled | InFlight:
         """Charges a session and stores it. The same request under an idempotency key finds the same monitor.
 
-        Errors: Refused; Problem; the ledger's (BudgetExhausted, IdempotencyConflict, ...). Nothing is charged then.
+        Errors: Refused; Problem; the ledger's (BudgetExhausted, IdempotencyConflict, ...), and nothing is charged then;
+        ExecutionFailed.
         """
-        if request.idempotency_key is not None:
-            earlier = self.ledger.earlier(request.principal, request.idempotency_key, request.body_hash)
-            if earlier is not None:
-                return self._opened(earlier.query_id)
-        dataset, path, _, terms = self._priced(request)
-        reserved = self.ledger.reserve(reservation(f"m_{secrets.token_hex(12)}", request, terms, path[0]))
-        if not reserved.fresh:
-            return self._opened(reserved.query_id)
-        noise = NoisyThreshold.drawn(terms.threshold_scale, self.bits).noise
-        state = SecretState(request.sql, str(request.threshold), noise.value, noise.length)
-        row = MonitorRow(
-            id=reserved.query_id,
-            principal=request.principal,
-            dataset=dataset.name,
-            account=path[0].id,
-            created="",
-            terms=terms.to_json(),
-            sealed=state.sealed(self.seal, monitor=reserved.query_id),
-            left=terms.hits,
-            background=terms.background,
-        )
-        try:
-            row = self.registry.add_monitor(row)
-            self.ledger.post(row.id, (), json.dumps({MONITOR: row.id}).encode())
-        except Exception:
-            # Charged and not opened: what became of the noise is unknown, so nothing is given back.
-            self._fail(reserved.query_id)
-            raise
-        return row
+        begun = self.resources.charge(ResourceKind.MONITOR, request, lambda: self._planned(request), store=self._stored)
+        if not isinstance(begun, Begun):
+            return begun
+        monitor = begun.query_id
+        return Settled(monitor, self.resources.settle(begun, lambda: json.dumps({_MONITOR: monitor}).encode()))
 
     def estimate(self, request: OpenMonitor) -> dict[str, Json]:
         """What the monitor would cost, and how exact it would be. Reads no row, charges nothing. Errors: Refused."""
-        _, path, prepared, terms = self._priced(request)
-        return estimated(terms, path, self.journey.pace.moments(prepared.work))
+        opening = self._planned(request)
+        return estimated(opening.monitor, opening.offer, self.resources.pace.moments(opening.work))
 
-    def _priced(self, request: OpenMonitor) -> tuple[Dataset, tuple[Account, ...], Prepared, Terms]:
-        """Who would pay, what would be asked, and the session: all by text and declarations. Errors: Refused."""
+    def _planned(self, request: OpenMonitor) -> Opening:
+        """The session that a request asks for, on the accounts as they are now. Errors: Refused."""
         question = question_of_monitor(
             principal=request.principal,
             dataset=request.dataset,
@@ -154,20 +149,18 @@ class Monitors:
             raise Refused([CLOCK])
         prepared = self.journey.preparing.prepare(question, dataset, NormPower.L2)
         terms = self._terms(request, prepared, path[-1])
-        self._require_worth(terms, dataset, path[-1])
-        return dataset, tuple(path), prepared, terms
+        offer = Offer(dataset=dataset, path=tuple(path), events=(terms.sparse.event(),), noise="sparse_vector")
+        self._require_worth(terms, offer)
+        return Opening(request, terms, offer, prepared.work)
 
-    def _opened(self, monitor_id: str) -> MonitorRow:
-        """The monitor of an earlier request. Errors: Problem conflict while it is being opened, or if that failed."""
-        row = self.registry.monitor(monitor_id)
-        if row is None or not self._open(monitor_id):
-            raise Problem(
-                "conflict",
-                what="the monitor of this Idempotency-Key is not open",
-                why="It is being opened at this moment, or its opening failed after it was charged.",
-                instead=("Send the request again in a moment.", "Open another one with a fresh key."),
-            )
-        return row
+    def _stored(self, row: ResourceRow, opening: Opening) -> MonitorRow:
+        """The monitor with fresh noise of its threshold, as it is kept."""
+        request, terms = opening.request, opening.monitor
+        noise = NoisyThreshold.drawn(terms.threshold_scale, self.resources.bits).noise
+        state = SecretState(request.sql, str(request.threshold), noise.value, noise.length)
+        sealed = state.sealed(self.seal, monitor=row.id)
+        made = row.of(MonitorRow, sealed=sealed, left=terms.hits, background=terms.background)
+        return self.registry.add_resource(MONITORS, made)
 
     def _terms(self, request: OpenMonitor, prepared: Prepared, root: Account) -> Terms:
         found = compared_sum(prepared)
@@ -196,7 +189,7 @@ class Monitors:
                 query_scale=sparse.query_scale,
                 answer_scale=answer,
                 answer_epsilon=request.answer_epsilon,
-                restores=self.ledger.restores(root.id),
+                restores=self.resources.ledger.restores(root.id),
                 contribution=request.contribution,
                 background=request.background,
             )
@@ -209,16 +202,16 @@ class Monitors:
         return terms
 
     @staticmethod
-    def _require_worth(terms: Terms, dataset: Dataset, root: Account) -> None:
+    def _require_worth(terms: Terms, offer: Offer) -> None:
         """Refuses a session that takes more than the policy lets one question take, or less than its looks are worth.
 
         They are looks at rows: how many of them a root affords is bounded by the floor, as for questions.
         """
-        greatest = max(terms.epsilon, terms.answer_epsilon or Fraction(0))
-        if greatest > dataset.limits.epsilon_max:
-            raise Refused([above_most(dataset.limits.epsilon_max)])
-        floor = Floor.of(dataset, root)
-        if floor.missing(terms.sparse.event().loss(), runs=terms.evaluations) > 1:
+        greatest = max(terms.epsilon, terms.answer_epsilon or Fraction(0), offer.cost)
+        if greatest > offer.dataset.limits.epsilon_max:
+            raise Refused([above_most(offer.dataset.limits.epsilon_max)])
+        floor = Floor.of(offer.dataset, offer.path[-1])
+        if floor.missing(offer.loss, runs=terms.evaluations) > 1:
             raise Refused([below_floor(terms, floor)])
         if terms.numeric is not None and floor.missing(terms.numeric.answer_event().loss()) > 1:
             raise Refused([answer_below_floor(floor)])
@@ -271,19 +264,19 @@ class Monitors:
     def complete(self, begun: Evaluation) -> Evaluated:
         """Compares: waits for a slot of the engine, and for a visible moment. Errors: as `evaluate`."""
         # Read again: while this one waited for its turn, another one may have said it, or have had the last hit.
-        row = self.registry.monitor(begun.row.id)
+        row = self.registry.resource(MONITORS, begun.row.id)
         assert row is not None, "monitors are never removed"
         terms, version = begun.terms, begun.version
         known = None if terms.stream else self._known(row, version)
         if known is not None:
             return known
         state = self._require_open(row, terms)
-        self.ledger.check_writable()
+        self.resources.ledger.check_writable()
         counted = self.registry.begin_evaluation(
             row.id,
             version=version,
             most=terms.evaluations,
-            instance=self.ledger.instance,
+            instance=self.resources.ledger.instance,
             standing=not terms.stream,
             again=begun.again,
         )
@@ -294,7 +287,7 @@ class Monitors:
         )
         try:
             compared = self._compared(row, counted, begun, run)
-            return self._said(row, counted, terms, state, run, compared)
+            return self._said(row, counted, begun, state, run, compared)
         except (ExecutionFailed, Problem):
             raise
         except Exception as error:  # noqa: BLE001 - the database failed, most likely, and rows were read
@@ -309,7 +302,9 @@ class Monitors:
         """Ends evaluations of this process that could not be ended when they failed. Errors: the database's."""
         for counted in tuple(self._left):
             found = self.registry.evaluation(counted.monitor, counted.number)
-            Recovery(self.ledger, self.registry).end([found] if found.instance == self.ledger.instance else [])
+            Recovery(self.resources.ledger, self.registry).end(
+                [found] if found.instance == self.resources.ledger.instance else []
+            )
             self._left.remove(counted)
 
     def _known(self, row: MonitorRow, version: str) -> Evaluated | None:
@@ -334,8 +329,10 @@ class Monitors:
         """The secret state of a monitor that may be evaluated. Errors: Problem."""
         if row.left < 1:
             raise is_over("its last hit was released")
-        root = self.ledger.path(row.account)[-1]
-        if self.ledger.restores(root.id) != terms.restores:
+        if row.closed is not None:
+            raise is_over("its stated number of evaluations is used up, or its owner closed it")
+        root = self.resources.ledger.path(row.account)[-1]
+        if self.resources.ledger.restores(root.id) != terms.restores:
             raise is_over("an older copy of the ledger was put back since, which may have forgotten its hits")
         if not self._open(row.id):
             raise is_over("its opening was not completed")
@@ -346,46 +343,32 @@ class Monitors:
 
     def _compared(self, row: MonitorRow, counted: EvaluationRow, asked: Evaluation, run: SparseRun) -> Compared:
         """The comparison, at its visible moment. Errors: ExecutionFailed, at a visible moment too."""
-        begun = self.journey.pace.clock()
         prepared, dataset, below = asked.prepared, asked.dataset, asked.terms.direction is Direction.BELOW
         (core,), (statement,) = prepared.described, prepared.statements
-        with ExitStack() as slot:
-            try:
-                lease = slot.enter_context(self.private.lease(owner=row.principal))
-            except ExecutionFailed:
-                # No row was read, so no visible moment is needed.
-                self._failed(row, counted)
-                raise
-            visible = self.journey.pace.visible(prepared.work, begun, self.bits)
-            compared: Compared | None = None
-            try:
-                exact = self.private.run(
-                    self.served.snapshot(dataset),
-                    statement,
-                    timeout_seconds=visible.seconds_left(dataset.limits.timeout_seconds),
-                    lease=lease,
-                )
-                compared = compare(core, run, exact, threshold=asked.threshold, below=below, bits=self.bits)
-            except Exception as error:  # noqa: BLE001 - whatever it is, nothing of it may travel further
-                failed = type(error).__name__
-            visible.wait()
-        if compared is None:
-            logger().warning("evaluation_failed", query_id=row.id, exception=failed)
+        private, bits, started = self.resources.private, self.resources.bits, self.resources.pace.clock()
+
+        def read(lease: EngineLease, visible: VisibleRun) -> Compared:
+            seconds = visible.seconds_left(dataset.limits.timeout_seconds)
+            exact = private.run(self.served.snapshot(dataset), statement, timeout_seconds=seconds, lease=lease)
+            return compare(core, run, exact, threshold=asked.threshold, below=below, bits=bits)
+
+        try:
+            return self.resources.read(read, name=row.id, owner=row.principal, work=prepared.work, started=started)
+        except ExecutionFailed:
             self._failed(row, counted)
-            raise ExecutionFailed
-        return compared
+            raise
 
     def _said(
         self,
         row: MonitorRow,
         counted: EvaluationRow,
-        terms: Terms,
+        asked: Evaluation,
         state: SecretState,
         run: SparseRun,
         compared: Compared,
     ) -> Evaluated:
         """Makes an outcome durable, and then says it; a hit that is answered is charged and answered after that."""
-        hit = compared.hit
+        terms, hit = asked.terms, compared.hit
         outcome = "not_passed" if hit is None else "passed"
         noise = run.threshold.noise
         after = SecretState(state.sql, state.threshold, noise.value, noise.length)
@@ -403,7 +386,7 @@ class Monitors:
             self._failed(row, counted)
             raise overtaken()
         if answered:
-            detail |= self._answered(row, number, terms, compared)
+            detail |= self._answered(row, number, terms, compared, most=asked.dataset.limits.epsilon_max)
             text = json.dumps(detail)
             notice = notice_of(row, counted, outcome=outcome, detail=text, left=run.left)
             self.registry.note_evaluation(row.id, number, outcome=outcome, detail=text, notice=notice)
@@ -422,29 +405,35 @@ class Monitors:
         notice = notice_of(row, counted, outcome="failed", detail=None)
         self.registry.note_evaluation(row.id, counted.number, outcome="failed", detail=None, notice=notice)
 
-    def _answered(self, row: MonitorRow, number: int, terms: Terms, compared: Compared) -> dict[str, object]:
+    def _answered(
+        self, row: MonitorRow, number: int, terms: Terms, compared: Compared, *, most: Fraction
+    ) -> dict[str, object]:
         """The answer to a hit, charged now: beyond the threshold by how much, by itself and with the gap."""
         numeric, hit = terms.numeric, compared.hit
         assert numeric is not None
         assert hit is not None
         query_id = answer_of(row.id, number)
         try:
-            self.ledger.reserve(
+            self.resources.ledger.reserve(
                 ReserveRequest(
                     query_id=query_id,
                     principal=row.principal,
                     account=row.account,
+                    most=most,
                     body_hash=hashlib.sha256(query_id.encode()).hexdigest(),
-                    cores=(charge_of(query_id, numeric.answer_event()),),
+                    cores=(charge_of(ResourceKind.MONITOR, query_id, (numeric.answer_event(),)),),
                     reuse=Reuse.NONE,
-                    description={MONITOR: row.id, "cores": [], "noise": "laplace"},
+                    description={_MONITOR: row.id, "cores": [], "noise": "laplace"},
                 )
             )
         except BudgetExhausted:
             return {"answer_refused": "budget_exhausted"}
+        except PriceMoved:
+            # By now it would take more of the account than the policy lets one question take.
+            return {"answer_refused": "policy_forbids"}
         except LedgerError:
             return {"answer_refused": "unavailable"}
-        answer = compared.answer(numeric, self.bits)
+        answer = compared.answer(numeric, self.resources.bits)
         deviation = numeric.answer_variance**0.5
         body: dict[str, object] = {
             "beyond": float(Fraction(answer) * terms.step),
@@ -453,7 +442,7 @@ class Monitors:
             "query": query_id,
         }
         try:
-            self.ledger.post(query_id, (), json.dumps({MONITOR: row.id, **body}).encode())
+            self.resources.ledger.post(query_id, (), json.dumps({_MONITOR: row.id, **body}).encode())
         except LedgerError as error:
             logger().error("query_unsettled", query_id=query_id, exception=type(error).__name__)
             return {"answer_refused": "unavailable"}
@@ -463,15 +452,8 @@ class Monitors:
 
     def _open(self, monitor_id: str) -> bool:
         """Whether the ledger has the opening of a monitor as settled."""
-        record = self.ledger.query(monitor_id)
+        record = self.resources.ledger.query(monitor_id)
         return record is not None and record.state is QueryStatus.SETTLED
-
-    def _fail(self, query_id: str) -> None:
-        try:
-            self.ledger.fail(query_id)
-        except LedgerError as error:
-            # The reservation counts as spent until a restart ends it.
-            logger().error("query_unsettled", query_id=query_id, exception=type(error).__name__)
 
     def question_of(self, row: MonitorRow) -> tuple[str, str] | None:
         """Text and threshold of a monitor, for its owner; None where its state cannot be read."""

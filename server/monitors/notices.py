@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 from server.monitors.terms import Evaluated
-from server.store.monitors import EvaluationRow, MonitorRow
+from server.store.monitors import EvaluationRow
 from server.store.outbox import Notice
+from server.store.resources import MonitorRow
 from server.webhooks.events import EventType, event_body
 
 __all__ = ["evaluation_body", "evaluation_of_row", "notice_of"]

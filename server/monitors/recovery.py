@@ -24,6 +24,7 @@ from server.log import logger
 from server.monitors.notices import notice_of
 from server.store.monitors import EvaluationRow
 from server.store.registry import Registry
+from server.store.resources import MONITORS
 
 __all__ = ["Recovery", "answer_of"]
 
@@ -62,7 +63,7 @@ class Recovery:
         ended = 0
         for found in left:
             outcome, detail = ("failed", None) if found.outcome is None else (found.outcome, self._answered(found))
-            row = self.registry.monitor(found.monitor)
+            row = self.registry.resource(MONITORS, found.monitor)
             assert row is not None, "monitors are never removed"
             notice = notice_of(row, found, outcome=outcome, detail=detail)
             ended += self.registry.note_evaluation(

@@ -9,10 +9,9 @@ import time
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
-from accountant.request import QueryRecord
 from mechanisms.families import FAMILIES
 from privacy.currency import MU_SQUARED
 from privacy.refusal import CODES, Finding
@@ -24,14 +23,13 @@ from server.body import canonical_hash
 from server.errors import finding_body
 from server.once import idempotency_key
 from server.roles import ASKING, READING
-from server.routes.common import body_of, describe, identifier, in_thread, json_response, not_found, page_response
-from server.routes.paying import answer_by, explained
+from server.routes.common import body_of, describe, json_response
+from server.routes.paying import explained
+from server.routes.resources import After, Count, OfDataset, Seen, Shown
 from server.routes.sight import visible_batch
-from server.services import Services
-from server.store.batches import BatchRow
+from server.store.resources import BATCHES, BatchRow
+from server.wire.answers import CancelAnswer
 from server.wire.batches import BatchAnswer, BatchBody, BatchEstimate, BatchList
-from server.wire.requests import ACCOUNT_PATTERN
-from server.wire.words import State
 
 __all__ = ["router"]
 
@@ -140,7 +138,7 @@ def _refusal(finding: Finding) -> dict[str, object]:
         tag="Batches",
         body=BatchBody,
         body_examples={"ranges": _EXAMPLE},
-        answers={200: (BatchAnswer, None), 202: (BatchAnswer, None)},
+        answers={201: (BatchAnswer, None), 202: (BatchAnswer, None)},
         headers={"Location": "Address of the batch.", "Retry-After": "With 202: seconds until the next poll."},
         problems=(*_REFUSALS, "idempotency_conflict", "conflict", "execution_failed", "charge_unknown"),
     ),
@@ -160,14 +158,7 @@ async def create_batch(request: Request, caller: Annotated[Caller, Depends(roles
         started = await services.jobs.start(
             partial(services.batches.admit, wanted), journey.complete, journey.abandon, owner=caller.name
         )
-    query = started.query
-    request.state.query_id = query.query_id
-    done = await answer_by(request, started, deadline=deadline) is not None
-    shown = await in_thread(lambda: _stored(services, query.query_id, caller))
-    headers = {"Location": f"/v1/batches/{query.query_id}", "Cache-Control": "no-store"}
-    return json_response(
-        shown, status=200 if done else 202, headers={**headers, **({} if done else {"Retry-After": "1"})}
-    )
+    return await _SHOWN.made(request, caller, started, deadline=deadline)
 
 
 @router.get(
@@ -184,24 +175,12 @@ async def create_batch(request: Request, caller: Annotated[Caller, Depends(roles
 async def list_batches(
     request: Request,
     caller: Annotated[Caller, Depends(roles(*READING))],
-    count: Annotated[int, Query(ge=1, le=100, description="Batches per page.")] = 20,
-    after: Annotated[str | None, Query(pattern=ACCOUNT_PATTERN, description="`next` of the page before.")] = None,
+    count: Count = 20,
+    after: After = None,
+    dataset: OfDataset = None,
 ) -> Response:
     """GET /v1/batches."""
-    services = services_of(request)
-    whose = None if caller.oversees else caller.name
-    if after is not None:
-        # A position in the list of others would reveal when they asked.
-        last = await in_thread(lambda: services.registry.batch(identifier(after, "batch")))
-        if last is None or not (caller.oversees or last.principal == caller.name):
-            raise not_found("batch")
-
-    def found() -> tuple[tuple[BatchRow, ...], dict[str, dict[str, object]]]:
-        rows = services.registry.batches(whose, after=after, count=count + 1)
-        return rows, {row.id: _state(row, services.ledger.query(row.id)) for row in rows[:count]}
-
-    rows, shown = await in_thread(found)
-    return page_response("batches", rows, count, body=lambda row: shown[row.id], after=lambda row: row.id)
+    return await _SHOWN.page(request, caller, dataset=dataset, after=after, count=count)
 
 
 @router.get(
@@ -221,39 +200,47 @@ async def get_batch(
     row: Annotated[BatchRow, Depends(visible_batch)],
 ) -> Response:
     """GET /v1/batches/{batch_id}."""
-    services = services_of(request)
-    return json_response(await in_thread(lambda: _body(services, row, services.ledger.query(row.id), caller)))
+    return await _SHOWN.read(request, row, caller)
 
 
-def _stored(services: Services, batch_id: str, caller: Caller) -> dict[str, object]:
-    row = services.registry.batch(batch_id)
-    assert row is not None, "a batch is stored before it runs"
-    return _body(services, row, services.ledger.query(batch_id), caller)
+@router.post(
+    "/v1/batches/{batch_id}:cancel",
+    **describe(
+        "cancelBatch",
+        "Cancel a batch",
+        "A batch that did not start is voided and costs nothing. One that started stays charged: an early end would "
+        "reveal something about rows for free.",
+        tag="Batches",
+        answers={200: (CancelAnswer, {"id": "q_7d1f", "status": "failed_void", "charged": False})},
+        problems=("not_found", "conflict"),
+    ),
+)
+async def cancel_batch(
+    request: Request,
+    caller: Annotated[Caller, Depends(roles(*ASKING))],
+    row: Annotated[BatchRow, Depends(visible_batch)],
+) -> Response:
+    """POST /v1/batches/{batch_id}:cancel."""
+    journey = services_of(request).journey
+    return await _SHOWN.cancelled(request, row, caller, partial(journey.cancel, row.id, row.principal))
 
 
-def _state(row: BatchRow, record: QueryRecord | None) -> dict[str, object]:
+def _own(seen: Seen[BatchRow]) -> dict[str, object]:
+    """What a batch has besides; of a whole one with its answers once it is settled."""
+    row, record, batches = seen.row, seen.record, seen.services.batches
     terms = Terms.from_json(row.terms)
-    return {
-        "id": row.id,
-        "dataset": row.dataset,
-        "principal": row.principal,
-        "created": row.created,
-        # Stored just before a ledger that was restored from an older copy: what became of its charge is unknown.
-        "status": State.FAILED_CHARGED.value if record is None else State.of(record.state),
+    told: dict[str, object] = {
         "strategy": terms.strategy.value,
         "queries": len(terms.places),
         "confidence": float(terms.confidence),
-        "links": {"self": f"/v1/batches/{row.id}", "query": f"/v1/queries/{row.id}"},
     }
-
-
-def _body(services: Services, row: BatchRow, record: QueryRecord | None, caller: Caller) -> dict[str, object]:
-    """A batch, as this caller may read it."""
-    counts = None if record is None else services.batches.rows(row, record)
-    answer = json.loads(record.answer) if record is not None and record.answer is not None else {}
-    texts = services.batches.texts(row) if row.principal == caller.name else None
+    if not seen.whole:
+        return told
+    counts = None if record is None else batches.rows(row, record)
+    answer = {} if seen.answer is None else json.loads(seen.answer)
+    texts = batches.texts(row) if row.principal == seen.caller.name else None
     return {
-        **_state(row, record),
+        **told,
         "rows": None
         if counts is None
         else [
@@ -271,3 +258,6 @@ def _body(services: Services, row: BatchRow, record: QueryRecord | None, caller:
         "warnings": [{**warning, "position": None} for warning in answer.get("warnings", [])],
         "releases": answer.get("provenance", {}).get("releases", []),
     }
+
+
+_SHOWN = Shown(BATCHES, _own, (":cancel",))

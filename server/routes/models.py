@@ -8,30 +8,24 @@ from fractions import Fraction
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
-from accountant.request import QueryRecord
-from accountant.states import QueryStatus
 from mechanisms.private_descent import Method
-from privacy.numbers import decimal_text
 from privacy.refusal import CODES
 from server.auth import Caller, roles, services_of
 from server.body import canonical_hash
-from server.errors import Problem
 from server.models.terms import TrainModel
 from server.once import idempotency_key
 from server.roles import ASKING, READING
-from server.routes.common import body_of, describe, identifier, in_thread, json_response, not_found, page_response
-from server.routes.paying import answer_by, explained
+from server.routes.common import body_of, describe, json_response
+from server.routes.paying import explained
+from server.routes.resources import After, Count, OfDataset, Seen, Shown
 from server.routes.sight import visible_model
-from server.services import Services
-from server.store.models import ModelRow
+from server.store.resources import MODELS, ResourceRow
 from server.wire.answers import CancelAnswer
 from server.wire.model_answers import ModelAnswer, ModelEstimateAnswer, ModelList
 from server.wire.model_requests import ModelBody
-from server.wire.requests import ACCOUNT_PATTERN
-from server.wire.words import State
 
 __all__ = ["router"]
 
@@ -121,23 +115,9 @@ async def create_model(request: Request, caller: Annotated[Caller, Depends(roles
     request.state.spending = True
     async with explained(services, caller, asked.dataset):
         started = await services.jobs.start(
-            partial(models.admit, asked), models.complete, models.abandon, owner=caller.name
+            partial(models.admit, asked), models.complete, services.resources.abandon, owner=caller.name
         )
-    model_id = started.query.query_id
-    request.state.query_id = model_id
-    await answer_by(request, started, deadline=deadline)
-    row = await in_thread(lambda: services.registry.model(model_id))
-    if row is None:
-        raise Problem(
-            "conflict",
-            what="the model of this Idempotency-Key is not there yet",
-            why="It is being admitted at this moment.",
-            instead=("Send the request again in a moment.",),
-        )
-    shown = await in_thread(lambda: _shown(services, row, caller, whole=True))
-    done = shown["status"] != State.RUNNING
-    headers = {"Location": f"/v1/models/{model_id}"} | ({} if done else {"Retry-After": "1"})
-    return json_response(shown, status=201 if done else 202, headers=headers)
+    return await _SHOWN.made(request, caller, started, deadline=deadline)
 
 
 @router.get(
@@ -155,20 +135,12 @@ async def create_model(request: Request, caller: Annotated[Caller, Depends(roles
 async def list_models(
     request: Request,
     caller: Annotated[Caller, Depends(roles(*READING))],
-    count: Annotated[int, Query(ge=1, le=100, description="Models per page.")] = 20,
-    after: Annotated[str | None, Query(pattern=ACCOUNT_PATTERN, description="`next` of the page before.")] = None,
+    count: Count = 20,
+    after: After = None,
+    dataset: OfDataset = None,
 ) -> Response:
     """GET /v1/models."""
-    services = services_of(request)
-    whose = None if caller.oversees else caller.name
-    if after is not None:
-        # A position in the list of others would reveal when they asked.
-        last = await in_thread(lambda: services.registry.model(identifier(after, "model")))
-        if last is None or not (caller.oversees or last.principal == caller.name):
-            raise not_found("model")
-    rows = await in_thread(lambda: services.registry.models(whose, after=after, count=count + 1))
-    shown = await in_thread(lambda: {row.id: _shown(services, row, caller, whole=False) for row in rows[:count]})
-    return page_response("models", rows, count, body=lambda row: shown[row.id], after=lambda row: row.id)
+    return await _SHOWN.page(request, caller, dataset=dataset, after=after, count=count)
 
 
 @router.get(
@@ -185,11 +157,10 @@ async def list_models(
 async def get_model(
     request: Request,
     caller: Annotated[Caller, Depends(roles(*READING))],
-    row: Annotated[ModelRow, Depends(visible_model)],
+    row: Annotated[ResourceRow, Depends(visible_model)],
 ) -> Response:
     """GET /v1/models/{model_id}."""
-    services = services_of(request)
-    return json_response(await in_thread(lambda: _shown(services, row, caller, whole=True)))
+    return await _SHOWN.read(request, row, caller)
 
 
 @router.post(
@@ -207,51 +178,21 @@ async def get_model(
 async def cancel_model(
     request: Request,
     caller: Annotated[Caller, Depends(roles(*ASKING))],
-    row: Annotated[ModelRow, Depends(visible_model)],
+    row: Annotated[ResourceRow, Depends(visible_model)],
 ) -> Response:
     """POST /v1/models/{model_id}:cancel."""
-    services = services_of(request)
-    if row.principal != caller.name:
-        # Overseers see it; whether it goes on is its owner's to say.
-        raise not_found("model")
-    state = await in_thread(lambda: services.models.cancel(row))
-    charged = state is not QueryStatus.FAILED_VOID
-    return json_response({"id": row.id, "status": "unknown" if state is None else State.of(state), "charged": charged})
+    return await _SHOWN.cancelled(request, row, caller, partial(services_of(request).resources.cancel, row.id))
 
 
-def _shown(services: Services, row: ModelRow, caller: Caller, *, whole: bool) -> dict[str, object]:
-    """A model, as this caller may read it; with `whole` with what was fitted."""
-    record = services.ledger.query(row.id)
-    terms = json.loads(row.terms)
-    settled = whole and record is not None and record.state is QueryStatus.SETTLED and record.answer is not None
+def _own(seen: Seen[ResourceRow]) -> dict[str, object]:
+    """What a model has besides; of a whole one with what was fitted."""
+    terms, answer = json.loads(seen.row.terms), seen.answer if seen.whole else None
     return {
-        "id": row.id,
-        "dataset": row.dataset,
-        "principal": row.principal,
-        "budget": row.account,
-        "created": row.created,
-        "status": State.RUNNING if record is None else State.of(record.state),
         "method": terms["method"],
         "iterations": terms["iterations"],
         "held_out": terms["held_out"],
-        "charged": [] if record is None else _charged(record, caller),
-        "model": json.loads(record.answer or b"") if settled and record is not None else None,
-        "links": {
-            "self": f"/v1/models/{row.id}",
-            "cancel": f"/v1/models/{row.id}:cancel",
-            "budget": f"/v1/budgets/{row.account}",
-        },
+        "model": None if answer is None else json.loads(answer),
     }
 
 
-def _charged(record: QueryRecord, caller: Caller) -> list[dict[str, str]]:
-    # What an account above paid is a share of its use, which reveals what others asked.
-    return [
-        {
-            "budget": part.account,
-            "epsilon": decimal_text(part.epsilon, places=12),
-            "delta": decimal_text(part.delta),
-        }
-        for part in record.charged
-        if caller.oversees or part.account == record.account
-    ]
+_SHOWN = Shown(MODELS, _own, (":cancel",))

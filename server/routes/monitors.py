@@ -8,28 +8,29 @@ from collections.abc import Callable
 from functools import partial
 from typing import Annotated, TypeVar
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from privacy.numbers import decimal_text
 from privacy.refusal import CODES
 from server.auth import Caller, roles, services_of
 from server.body import canonical_hash
+from server.jobs import Started
 from server.monitors.estimating import within
 from server.monitors.notices import evaluation_body, evaluation_of_row
 from server.monitors.refusals import UnderWay, background_stream
 from server.monitors.terms import Evaluated, EvaluateMonitor, OpenMonitor, Terms
 from server.once import idempotency_key
+from server.resources.kinds import ResourceKind
 from server.roles import ASKING, READING
-from server.routes.common import body_of, describe, identifier, in_thread, json_response, not_found, page_response
+from server.routes.common import body_of, describe, json_response
 from server.routes.paying import explained
+from server.routes.resources import After, Count, OfDataset, Seen, Shown, owned
 from server.routes.sight import visible_monitor
 from server.services import Services
-from server.store.monitors import MonitorRow
+from server.store.resources import MONITORS, MonitorRow
 from server.wire.monitor_answers import EvaluationAnswer, MonitorAnswer, MonitorEstimateAnswer, MonitorList
 from server.wire.monitor_requests import EvaluationBody, MonitorBody
-from server.wire.requests import ACCOUNT_PATTERN
-from server.wire.words import MonitorState
 
 __all__ = ["router"]
 
@@ -91,20 +92,21 @@ async def _called(services: Services, caller: Caller, dataset: str, act: Callabl
         tag="Monitors",
         body=MonitorBody,
         body_examples={"count": _EXAMPLE},
-        answers={201: (MonitorAnswer, None)},
-        headers={"Location": "Address of the monitor."},
-        problems=(*_REFUSALS, "idempotency_conflict", "conflict", "charge_unknown"),
+        answers={201: (MonitorAnswer, None), 202: (MonitorAnswer, None)},
+        headers={"Location": "Address of the monitor.", "Retry-After": "With 202: seconds until the next poll."},
+        problems=(*_REFUSALS, "idempotency_conflict", "conflict", "execution_failed", "charge_unknown"),
     ),
 )
 async def create_monitor(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:
     """POST /v1/monitors."""
+    deadline = time.monotonic()
     services = services_of(request)
     wanted = await _wanted(request, caller, key=idempotency_key(request))
     # From here on a failure that nobody foresaw counts as charged.
     request.state.spending = True
-    row = await _called(services, caller, wanted.dataset, partial(services.monitors.open, wanted))
-    shown = await in_thread(lambda: _body(services, row, caller))
-    return json_response(shown, status=201, headers={"Location": f"/v1/monitors/{row.id}"})
+    opened = await _called(services, caller, wanted.dataset, partial(services.monitors.open, wanted))
+    # It reads no row, so it is there at once; one that another request is opening is not waited for.
+    return await _SHOWN.made(request, caller, Started(opened, None), deadline=deadline)
 
 
 @router.post(
@@ -166,20 +168,12 @@ async def _wanted(request: Request, caller: Caller, *, key: str | None) -> OpenM
 async def list_monitors(
     request: Request,
     caller: Annotated[Caller, Depends(roles(*READING))],
-    count: Annotated[int, Query(ge=1, le=100, description="Monitors per page.")] = 20,
-    after: Annotated[str | None, Query(pattern=ACCOUNT_PATTERN, description="`next` of the page before.")] = None,
+    count: Count = 20,
+    after: After = None,
+    dataset: OfDataset = None,
 ) -> Response:
     """GET /v1/monitors."""
-    services = services_of(request)
-    whose = None if caller.oversees else caller.name
-    if after is not None:
-        # A position in the list of others would reveal when they opened theirs.
-        last = await in_thread(lambda: services.registry.monitor(identifier(after, "monitor")))
-        if last is None or not (caller.oversees or last.principal == caller.name):
-            raise not_found("monitor")
-    rows = await in_thread(lambda: services.registry.monitors(whose, after=after, count=count + 1))
-    shown = await in_thread(lambda: {row.id: _body(services, row, caller) for row in rows[:count]})
-    return page_response("monitors", rows, count, body=lambda row: shown[row.id], after=lambda row: row.id)
+    return await _SHOWN.page(request, caller, dataset=dataset, after=after, count=count)
 
 
 @router.get(
@@ -199,8 +193,29 @@ async def get_monitor(
     row: Annotated[MonitorRow, Depends(visible_monitor)],
 ) -> Response:
     """GET /v1/monitors/{monitor_id}."""
-    services = services_of(request)
-    return json_response(await in_thread(lambda: _body(services, row, caller)))
+    return await _SHOWN.read(request, row, caller)
+
+
+@router.delete(
+    "/v1/monitors/{monitor_id}",
+    **describe(
+        "closeMonitor",
+        "Close a monitor",
+        "It is evaluated no more. What it said stays, and so does the charge.",
+        tag="Monitors",
+        answers={200: (MonitorAnswer, None)},
+        problems=("not_found", "conflict"),
+    ),
+)
+async def close_monitor(
+    request: Request,
+    caller: Annotated[Caller, Depends(roles(*ASKING))],
+    row: Annotated[MonitorRow, Depends(visible_monitor)],
+) -> Response:
+    """DELETE /v1/monitors/{monitor_id}."""
+    registry = services_of(request).registry
+    close = partial(registry.close_resource, MONITORS, row.id, actor=caller.name)
+    return await _SHOWN.closed(request, row, caller, close)
 
 
 @router.post(
@@ -226,9 +241,7 @@ async def evaluate_monitor(
     """POST /v1/monitors/{monitor_id}/evaluations."""
     services = services_of(request)
     body, _ = await body_of(request, EvaluationBody)
-    if row.principal != caller.name:
-        # Overseers see it; its hits are its owner's to use up.
-        raise not_found("monitor")
+    owned(row, caller, ResourceKind.MONITOR)
     asked = EvaluateMonitor(sql=body.sql, threshold=body.threshold)
     deadline = time.monotonic() + body.wait_ms / 1000
     # An answer to a hit is charged.
@@ -250,20 +263,13 @@ def _waits(said: Evaluated, seen: int, *, asked_after: bool) -> bool:
     return said.repeated and said.number <= seen and (said.outcome == "not_passed" or (asked_after and said.left > 0))
 
 
-def _body(services: Services, row: MonitorRow, caller: Caller) -> dict[str, object]:
-    """A monitor, as this caller may read it."""
+def _own(seen: Seen[MonitorRow]) -> dict[str, object]:
+    """What a monitor has besides: its terms, what is left of it, and its hits."""
+    row, registry = seen.row, seen.services.registry
     terms = Terms.from_json(row.terms)
-    last = services.registry.evaluations(row.id, count=1)
-    made = last[0].number if last else 0
-    question = services.monitors.question_of(row) if row.principal == caller.name else None
-    over = row.left == 0 or made >= terms.evaluations
+    last = registry.evaluations(row.id, count=1)
+    question = seen.services.monitors.question_of(row) if row.principal == seen.caller.name else None
     return {
-        "id": row.id,
-        "dataset": row.dataset,
-        "principal": row.principal,
-        "budget": row.account,
-        "created": row.created,
-        "status": (MonitorState.OVER if over else MonitorState.OPEN).value,
         "sql": None if question is None else question[0],
         "threshold": None if question is None else question[1],
         "direction": terms.direction.value,
@@ -275,13 +281,11 @@ def _body(services: Services, row: MonitorRow, caller: Caller) -> dict[str, obje
         "hits": terms.hits,
         "hits_left": row.left,
         "evaluations": terms.evaluations,
-        "evaluations_made": made,
+        "evaluations_made": last[0].number if last else 0,
         "within": within(terms),
-        "passed": [evaluation_of_row(found, row.left) for found in services.registry.hits(row.id)],
+        "passed": [evaluation_of_row(found, row.left) for found in registry.hits(row.id)],
         "last": evaluation_of_row(last[0], row.left) if last else None,
-        "links": {
-            "self": f"/v1/monitors/{row.id}",
-            "evaluations": f"/v1/monitors/{row.id}/evaluations",
-            "budget": f"/v1/budgets/{row.account}",
-        },
     }
+
+
+_SHOWN = Shown(MONITORS, _own, ("/evaluations",))

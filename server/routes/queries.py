@@ -21,8 +21,9 @@ from server.body import canonical_hash
 from server.errors import Problem, problem_of_execution
 from server.formats import JSON, RESULT_HEADERS, Format, answer_table
 from server.once import idempotency_key
-from server.published import MODEL, MONITOR, PROFILE, STATISTIC, STREAM, SYNTHETIC
+from server.published import PROFILE, STATISTIC, STREAM
 from server.question import Question
+from server.resources.kinds import ResourceKind
 from server.roles import ASKING, READING
 from server.routes.common import (
     OTHER_FORMATS,
@@ -315,12 +316,13 @@ async def get_query(
     """GET /v1/queries/{query_id}."""
     sent_as = await asked_format(request)
     if record.state is QueryStatus.SETTLED and record.answer is not None:
-        if MONITOR in record.description and sent_as is not JSON:
+        kind = next((kind for kind in ResourceKind if kind.value in record.description), None)
+        if kind is not None and sent_as is not JSON:
             raise Problem(
                 "not_acceptable",
-                what="what a monitor charged is sent as JSON only",
-                why="It is no table: it names the monitor, which has its outcomes.",
-                instead=("Read the monitor: GET /v1/monitors/{monitor_id}",),
+                what=f"what a {kind.word} was charged for is sent as JSON only",
+                why=f"It is no table: the {kind.word} has what there is to read.",
+                instead=(f"Read it: GET {kind.path}/{{id}}",),
             )
         if STREAM in record.description and sent_as is not JSON:
             raise Problem(
@@ -328,20 +330,6 @@ async def get_query(
                 what="what a stream charged is sent as JSON only",
                 why="It is no table: it names the stream, which answers queries.",
                 instead=("Read the stream: GET /v1/streams/{stream_id}",),
-            )
-        if MODEL in record.description and sent_as is not JSON:
-            raise Problem(
-                "not_acceptable",
-                what="a model is sent as JSON only",
-                why="It is no table: it has weights, and how rows are encoded.",
-                instead=("Read the model: GET /v1/models/{model_id}",),
-            )
-        if SYNTHETIC in record.description and sent_as is not JSON:
-            raise Problem(
-                "not_acceptable",
-                what="what a synthetic table charged is sent as JSON only",
-                why="It names the synthetic table, which queries read by its own name.",
-                instead=("Read its report: GET /v1/synthetic/{synthetic_id}",),
             )
         if STATISTIC in record.description and sent_as is not JSON:
             raise Problem(

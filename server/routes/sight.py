@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TypeVar
 
 from fastapi import Request
 from fastapi.dependencies.models import Dependant
@@ -24,12 +25,19 @@ from server.errors import Problem
 from server.roles import OVERSEEING
 from server.routes.common import identifier, in_thread, not_found
 from server.services import Services
-from server.store.batches import BatchRow
 from server.store.collectors import StoredCollector
-from server.store.models import ModelRow
-from server.store.monitors import MonitorRow
+from server.store.resources import (
+    BATCHES,
+    MODELS,
+    MONITORS,
+    SYNTHETICS,
+    BatchRow,
+    Kept,
+    MonitorRow,
+    ResourceRow,
+    SyntheticRow,
+)
 from server.store.streams import StreamRow
-from server.store.synthetic import SyntheticRow
 from server.store.webhooks import WebhookRow
 
 __all__ = [
@@ -51,6 +59,8 @@ __all__ = [
     "visible_synthetic",
     "visible_webhook",
 ]
+
+R = TypeVar("R", bound=ResourceRow)
 
 
 def account_visible(services: Services, caller: Caller, dataset: str) -> bool:
@@ -121,22 +131,28 @@ async def seen_query(services: Services, caller: Caller, query_id: str) -> Query
     return record
 
 
-async def visible_model(request: Request, model_id: str) -> ModelRow:
-    """The model, if it is the caller's or the caller oversees. Errors: Problem not_found for both reasons."""
+async def _own(request: Request, kept: Kept[R], resource_id: str) -> R:
+    """The resource, if it is the caller's or the caller oversees. Errors: Problem not_found for both reasons."""
     services, caller = services_of(request), caller_of(request)
-    row = await in_thread(lambda: services.registry.model(identifier(model_id, "model")))
-    if row is None or not (caller.oversees or row.principal == caller.name):
-        raise not_found("model")
-    return row
+    found = await in_thread(lambda: services.registry.resource(kept, identifier(resource_id, kept.kind.word)))
+    if found is None or not (caller.oversees or found.principal == caller.name):
+        raise not_found(kept.kind.word)
+    return found
+
+
+async def visible_model(request: Request, model_id: str) -> ResourceRow:
+    """The model of the path, as `_own`."""
+    return await _own(request, MODELS, model_id)
 
 
 async def visible_monitor(request: Request, monitor_id: str) -> MonitorRow:
-    """The monitor, if it is the caller's or the caller oversees. Errors: Problem not_found for both reasons."""
-    services, caller = services_of(request), caller_of(request)
-    row = await in_thread(lambda: services.registry.monitor(identifier(monitor_id, "monitor")))
-    if row is None or not (caller.oversees or row.principal == caller.name):
-        raise not_found("monitor")
-    return row
+    """The monitor of the path, as `_own`."""
+    return await _own(request, MONITORS, monitor_id)
+
+
+async def visible_batch(request: Request, batch_id: str) -> BatchRow:
+    """The batch of the path, as `_own`."""
+    return await _own(request, BATCHES, batch_id)
 
 
 async def visible_stream(request: Request, stream_id: str) -> StreamRow:
@@ -156,7 +172,7 @@ async def visible_synthetic(request: Request, synthetic_id: str) -> SyntheticRow
     services, caller = services_of(request), caller_of(request)
 
     def find() -> SyntheticRow | None:
-        row = services.registry.synthetic(identifier(synthetic_id, "synthetic table"))
+        row = services.registry.resource(SYNTHETICS, identifier(synthetic_id, "synthetic table"))
         if row is None or caller.oversees or row.principal == caller.name:
             return row
         dataset = services.catalogue.get(row.dataset)
@@ -168,15 +184,6 @@ async def visible_synthetic(request: Request, synthetic_id: str) -> SyntheticRow
     if found is None:
         raise not_found("synthetic table")
     return found
-
-
-async def visible_batch(request: Request, batch_id: str) -> BatchRow:
-    """The batch, if it is the caller's or the caller oversees. Errors: Problem not_found for both reasons."""
-    services, caller = services_of(request), caller_of(request)
-    row = await in_thread(lambda: services.registry.batch(identifier(batch_id, "batch")))
-    if row is None or not (caller.oversees or row.principal == caller.name):
-        raise not_found("batch")
-    return row
 
 
 async def visible_webhook(request: Request, webhook_id: str) -> WebhookRow:

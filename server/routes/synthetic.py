@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import time
 from functools import partial
-from typing import Annotated, TypeVar
+from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from privacy.refusal import CODES
@@ -15,21 +15,19 @@ from server.auth import Caller, roles, services_of
 from server.body import canonical_hash
 from server.once import idempotency_key
 from server.roles import ASKING, READING
-from server.routes.common import body_of, describe, identifier, in_thread, json_response, not_found, page_response
+from server.routes.common import body_of, describe, json_response
 from server.routes.paying import explained
+from server.routes.resources import After, Count, OfDataset, Seen, Shown
 from server.routes.sight import visible_synthetic
-from server.services import Services
-from server.store.synthetic import SyntheticRow
+from server.store.resources import SYNTHETICS, SyntheticRow
 from server.synthetic.terms import ColumnWish, MakeSynthetic
-from server.wire.requests import ACCOUNT_PATTERN
+from server.wire.answers import CancelAnswer
 from server.wire.synthetic_answers import SyntheticAnswer, SyntheticEstimate, SyntheticList
 from server.wire.synthetic_requests import SyntheticBody
 
 __all__ = ["router"]
 
 router = APIRouter()
-
-T = TypeVar("T")
 
 _REFUSALS = tuple(code for code in CODES if code != "execution_failed")
 
@@ -41,17 +39,14 @@ _EXAMPLE = {
 }
 
 
-async def _called(services: Services, caller: Caller, act: Callable[[], T]) -> T:
-    """Carries out a step that reads no rows on the threads of questions."""
-    return await services.jobs.call(act, owner=caller.name)
-
-
-async def _wanted(request: Request, caller: Caller) -> MakeSynthetic:
+async def _wanted(request: Request, caller: Caller) -> tuple[MakeSynthetic, int]:
+    """A request as the synthetic tables read it, and how many milliseconds its answer is waited for."""
     body, raw = await body_of(request, SyntheticBody)
     columns = None
     if body.columns is not None:
         columns = tuple(ColumnWish(name=one.name, bins=one.bins, low=one.low, high=one.high) for one in body.columns)
-    return MakeSynthetic(
+    asked = {name: value for name, value in raw.items() if value is not None and name != "wait_ms"}
+    wanted = MakeSynthetic(
         principal=caller.name,
         dataset=body.dataset,
         table=body.table,
@@ -61,10 +56,9 @@ async def _wanted(request: Request, caller: Caller) -> MakeSynthetic:
         rows_per_unit=body.rows_per_unit,
         account=body.budget,
         idempotency_key=idempotency_key(request),
-        body_hash=canonical_hash(
-            {name: value for name, value in raw.items() if value is not None} | {"as": "synthetic"}
-        ),
+        body_hash=canonical_hash(asked | {"as": "synthetic"}),
     )
+    return wanted, body.wait_ms
 
 
 @router.post(
@@ -78,25 +72,28 @@ async def _wanted(request: Request, caller: Caller) -> MakeSynthetic:
         tag="Synthetic tables",
         body=SyntheticBody,
         body_examples={"all columns": _EXAMPLE},
-        answers={201: (SyntheticAnswer, None)},
-        headers={"Location": "Address of the synthetic table."},
+        answers={201: (SyntheticAnswer, None), 202: (SyntheticAnswer, None)},
+        headers={
+            "Location": "Address of the synthetic table.",
+            "Retry-After": "With 202: seconds until the next poll.",
+        },
         problems=(*_REFUSALS, "idempotency_conflict", "conflict", "charge_unknown", "execution_failed"),
     ),
 )
 async def create_synthetic(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:
     """POST /v1/synthetic."""
+    deadline = time.monotonic()
     services = services_of(request)
-    wanted = await _wanted(request, caller)
+    wanted, wait_ms = await _wanted(request, caller)
+    deadline += wait_ms / 1000
+    tables = services.synthetic
     # From here on a failure that nobody foresaw counts as charged.
     request.state.spending = True
     async with explained(services, caller, wanted.dataset):
-        row = await _called(services, caller, partial(services.synthetic.earlier, wanted))
-        if row is None:
-            planned = await _called(services, caller, partial(services.synthetic.plan, wanted))
-            row = await services.jobs.run(partial(services.synthetic.make, planned), owner=caller.name)
-    made = row
-    shown = await in_thread(lambda: _body(services, made))
-    return json_response(shown, status=201, headers={"Location": f"/v1/synthetic/{made.id}"})
+        started = await services.jobs.start(
+            partial(tables.admit, wanted), tables.complete, services.resources.abandon, owner=caller.name
+        )
+    return await _SHOWN.made(request, caller, started, deadline=deadline)
 
 
 @router.post(
@@ -116,9 +113,9 @@ async def create_synthetic(request: Request, caller: Annotated[Caller, Depends(r
 async def estimate_synthetic(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:
     """POST /v1/synthetic:estimate."""
     services = services_of(request)
-    wanted = await _wanted(request, caller)
+    wanted, _ = await _wanted(request, caller)
     async with explained(services, caller, wanted.dataset):
-        return json_response(await _called(services, caller, partial(services.synthetic.estimate, wanted)))
+        return json_response(await services.jobs.call(partial(services.synthetic.estimate, wanted), owner=caller.name))
 
 
 @router.get(
@@ -135,20 +132,12 @@ async def estimate_synthetic(request: Request, caller: Annotated[Caller, Depends
 async def list_synthetic(
     request: Request,
     caller: Annotated[Caller, Depends(roles(*READING))],
-    count: Annotated[int, Query(ge=1, le=100, description="Synthetic tables per page.")] = 20,
-    after: Annotated[str | None, Query(pattern=ACCOUNT_PATTERN, description="`next` of the page before.")] = None,
+    count: Count = 20,
+    after: After = None,
+    dataset: OfDataset = None,
 ) -> Response:
     """GET /v1/synthetic."""
-    services = services_of(request)
-    whose = None if caller.oversees else caller.name
-    if after is not None:
-        # A position in the list of others would reveal when they made theirs.
-        last = await in_thread(lambda: services.registry.synthetic(identifier(after, "synthetic table")))
-        if last is None or not (caller.oversees or last.principal == caller.name):
-            raise not_found("synthetic table")
-    rows = await in_thread(lambda: services.registry.synthetics(whose, after=after, count=count + 1))
-    shown = await in_thread(lambda: {row.id: _body(services, row) for row in rows[:count]})
-    return page_response("synthetic", rows, count, body=lambda row: shown[row.id], after=lambda row: row.id)
+    return await _SHOWN.page(request, caller, dataset=dataset, after=after, count=count)
 
 
 @router.get(
@@ -168,8 +157,28 @@ async def get_synthetic(
     row: Annotated[SyntheticRow, Depends(visible_synthetic)],
 ) -> Response:
     """GET /v1/synthetic/{synthetic_id}."""
-    services = services_of(request)
-    return json_response(await in_thread(lambda: _body(services, row)))
+    return await _SHOWN.read(request, row, caller)
+
+
+@router.post(
+    "/v1/synthetic/{synthetic_id}:cancel",
+    **describe(
+        "cancelSynthetic",
+        "Cancel a synthetic table",
+        "A table that did not start is voided, costs nothing and frees its name. One that started stays charged: an "
+        "early end would reveal something about rows for free.",
+        tag="Synthetic tables",
+        answers={200: (CancelAnswer, {"id": "s_7d1f", "status": "failed_void", "charged": False})},
+        problems=("not_found", "conflict"),
+    ),
+)
+async def cancel_synthetic(
+    request: Request,
+    caller: Annotated[Caller, Depends(roles(*ASKING))],
+    row: Annotated[SyntheticRow, Depends(visible_synthetic)],
+) -> Response:
+    """POST /v1/synthetic/{synthetic_id}:cancel."""
+    return await _SHOWN.cancelled(request, row, caller, partial(services_of(request).synthetic.cancel, row))
 
 
 @router.delete(
@@ -189,26 +198,15 @@ async def delete_synthetic(
     row: Annotated[SyntheticRow, Depends(visible_synthetic)],
 ) -> Response:
     """DELETE /v1/synthetic/{synthetic_id}."""
-    services = services_of(request)
-    if row.principal != caller.name:
-        # Others read it; it is its owner's to delete.
-        raise not_found("synthetic table")
-    gone = await in_thread(lambda: services.synthetic.archive(row, actor=caller.name))
-    return json_response(await in_thread(lambda: _body(services, gone)))
+    close = partial(services_of(request).synthetic.close, row, actor=caller.name)
+    return await _SHOWN.closed(request, row, caller, close)
 
 
-def _body(services: Services, row: SyntheticRow) -> dict[str, object]:
-    """A synthetic table, as it is shown."""
-    terms = json.loads(row.terms)
-    status = services.synthetic.status(row)
-    report = json.loads(row.report) if row.report is not None and status in ("ready", "archived") else {}
+def _own(seen: Seen[SyntheticRow]) -> dict[str, object]:
+    """What a synthetic table has besides: what was asked for, and once it is settled its report."""
+    row, terms = seen.row, json.loads(seen.row.terms)
+    report = {} if row.report is None or seen.answer is None else json.loads(row.report)
     return {
-        "id": row.id,
-        "dataset": row.dataset,
-        "principal": row.principal,
-        "budget": row.account,
-        "created": row.created,
-        "status": status,
         "name": row.name,
         "table": terms["table"],
         "data_version": row.data_version,
@@ -216,8 +214,8 @@ def _body(services: Services, row: SyntheticRow) -> dict[str, object]:
         "rows_per_unit": terms["rows_per_unit"],
         "left_out": terms["left_out"],
         **{name: report.get(name) for name in _REPORTED},
-        "links": {"self": f"/v1/synthetic/{row.id}", "budget": f"/v1/budgets/{row.account}"},
     }
 
 
 _REPORTED = ("columns", "rows", "rows_estimated", "measured", "model", "warnings")
+_SHOWN = Shown(SYNTHETICS, _own, (":cancel",))

@@ -1,4 +1,4 @@
-"""Monitors as they are stored: their terms, their sealed state, and a row for each evaluation."""
+"""What monitors have beside other resources: the state of their sessions, and a row for each evaluation."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from enum import Enum, auto
 from sqlalchemy import Connection, Row, func, insert, select, update
 
 from server.store.outbox import Notice, Outbox
-from server.store.tables import monitor_evaluations, monitors, principals
+from server.store.resources import MONITORS, MonitorRow, ResourceRows
+from server.store.tables import monitor_evaluations, monitors, principals, resources
 
-__all__ = ["EvaluationRow", "MonitorRow", "MonitorRows", "NotBegun"]
+__all__ = ["EvaluationRow", "MonitorRows", "NotBegun"]
 
 
 class NotBegun(Enum):
@@ -25,24 +26,6 @@ class NotBegun(Enum):
 
     MADE = auto()
     """There was one of this version already, whatever came of it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MonitorRow:
-    """One monitor. `terms` is JSON that its owner and overseers may read; `sealed` is secret state, encrypted."""
-
-    id: str
-    principal: str
-    dataset: str
-    account: str
-    created: str
-    terms: str
-    sealed: bytes
-    left: int
-    """Hits that are left."""
-    revision: int = 0
-    background: bool = False
-    """Whether the server evaluates it by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,36 +45,8 @@ class EvaluationRow:
     instance: str | None = None
 
 
-class MonitorRows(Outbox):
-    """The rows of monitors. Thread-safe; every method is one transaction."""
-
-    def add_monitor(self, row: MonitorRow) -> MonitorRow:
-        """Stores a new monitor, with the moment of its creation."""
-        values = {name: getattr(row, name) for name in _COLUMNS} | {"created": self._now()}
-        with self._writing() as connection:
-            connection.execute(insert(monitors).values(**values))
-            self._log(connection, actor=row.principal, action="monitor_open", subject=row.id)
-            connection.commit()
-        return MonitorRow(**values)
-
-    def monitor(self, monitor_id: str) -> MonitorRow | None:
-        """The monitor of that identifier."""
-        with self._engine.connect() as connection:
-            found = connection.execute(select(monitors).where(monitors.c.id == monitor_id)).one_or_none()
-        return None if found is None else MonitorRow(**{name: getattr(found, name) for name in _COLUMNS})
-
-    def monitors(self, principal: str | None, *, after: str | None, count: int) -> tuple[MonitorRow, ...]:
-        """Monitors of a principal, or of everybody, the newest first; `after` is the last one of the page before."""
-        query = select(monitors).order_by(monitors.c.created.desc(), monitors.c.id.desc()).limit(count)
-        if principal is not None:
-            query = query.where(monitors.c.principal == principal)
-        with self._engine.connect() as connection:
-            if after is not None:
-                last = connection.execute(select(monitors.c.created).where(monitors.c.id == after)).scalar_one_or_none()
-                earlier = (monitors.c.created == last) & (monitors.c.id < after)
-                query = query.where((monitors.c.created < (last or "")) | earlier)
-            found = connection.execute(query).all()
-        return tuple(MonitorRow(**{name: getattr(row, name) for name in _COLUMNS}) for row in found)
+class MonitorRows(ResourceRows, Outbox):
+    """The evaluations of monitors. Thread-safe; every method is one transaction."""
 
     def evaluations(self, monitor_id: str, *, count: int) -> tuple[EvaluationRow, ...]:
         """The last evaluations of a monitor, the newest first."""
@@ -139,9 +94,10 @@ class MonitorRows(Outbox):
 
     def watched_datasets(self) -> tuple[str, ...]:
         """The datasets with monitors that the server evaluates by itself, in order."""
-        found = select(monitors.c.dataset).where(monitors.c.background, monitors.c.left > 0).distinct()
+        found = select(resources.c.dataset).join(monitors, monitors.c.id == resources.c.id)
+        open_ones = found.where(monitors.c.background, resources.c.closed.is_(None)).distinct()
         with self._engine.connect() as connection:
-            return tuple(sorted(connection.execute(found).scalars()))
+            return tuple(sorted(connection.execute(open_ones).scalars()))
 
     def unevaluated(self, dataset: str, *, version: str) -> tuple[MonitorRow, ...]:
         """The monitors of a dataset that the server is to evaluate on this version, the oldest first.
@@ -150,16 +106,17 @@ class MonitorRows(Outbox):
         """
         table = monitor_evaluations
         made = select(table.c.number).where(table.c.monitor == monitors.c.id, table.c.version == version)
-        query = (
-            select(monitors)
-            .join(principals, principals.c.name == monitors.c.principal)
-            .where(monitors.c.dataset == dataset, monitors.c.background, monitors.c.left > 0)
-            .where(principals.c.disabled.is_(None), ~made.exists())
-            .order_by(monitors.c.created, monitors.c.id)
+        resting = select(principals.c.name).where(
+            principals.c.name == resources.c.principal, principals.c.disabled.is_not(None)
         )
-        with self._engine.connect() as connection:
-            found = connection.execute(query).all()
-        return tuple(MonitorRow(**{name: getattr(row, name) for name in _COLUMNS}) for row in found)
+        return self.resources_where(
+            MONITORS,
+            resources.c.dataset == dataset,
+            resources.c.closed.is_(None),
+            monitors.c.background,
+            ~resting.exists(),
+            ~made.exists(),
+        )
 
     def hits(self, monitor_id: str) -> tuple[EvaluationRow, ...]:
         """The evaluations of a monitor that passed, the first one first."""
@@ -173,7 +130,8 @@ class MonitorRows(Outbox):
     ) -> EvaluationRow | NotBegun:
         """Counts an evaluation before it reads rows, and returns it; there are `most` at the most.
 
-        `instance` is this process. A `standing` question has one evaluation of a version under way at a time; without
+        The last one closes the monitor. `instance` is this process.
+        A `standing` question has one evaluation of a version under way at a time; without
         `again` there is one of a version at all, whatever came of it.
         """
         table = monitor_evaluations
@@ -195,6 +153,8 @@ class MonitorRows(Outbox):
             at = self._now()
             values = {"monitor": monitor_id, "number": number, "version": version, "at": at, "instance": instance}
             connection.execute(insert(table).values(**values))
+            if number == most:
+                self._close(connection, monitor_id)
             connection.commit()
         return EvaluationRow(
             monitor=monitor_id, number=number, version=version, at=at, outcome=None, detail=None, instance=instance
@@ -214,7 +174,8 @@ class MonitorRows(Outbox):
         """Stores an outcome with the state after it. False, and nothing changed, when the monitor moved on since `row`,
         or the evaluation was ended as one of a process that died.
 
-        An outcome that is not stored must not be shown. `notice` goes to webhooks with it; without one the evaluation
+        An outcome that is not stored must not be shown. The last hit closes the monitor.
+        `notice` goes to webhooks with it; without one the evaluation
         stays under way, and its answer follows by `note_evaluation`.
         """
         with self._writing() as connection:
@@ -228,6 +189,8 @@ class MonitorRows(Outbox):
             ):
                 connection.rollback()
                 return False
+            if left < 1:
+                self._close(connection, row.id)
             if notice is not None:
                 self._send(connection, notice)
             connection.commit()
@@ -272,9 +235,6 @@ class MonitorRows(Outbox):
             .values(outcome=outcome, detail=detail, **({"instance": None} if over else {}))
         )
         return changed.rowcount == 1
-
-
-_COLUMNS = ("id", "principal", "dataset", "account", "created", "terms", "sealed", "left", "revision", "background")
 
 
 def _evaluation(row: Row[tuple[object, ...]]) -> EvaluationRow:

@@ -7,9 +7,7 @@ import datetime
 from sqlalchemy import inspect, select, text
 
 from server.store import replies
-from server.store.batches import BatchRows
 from server.store.collectors import Collections
-from server.store.models import ModelRows
 from server.store.monitors import MonitorRows
 from server.store.people import People
 from server.store.streams import StreamRows
@@ -22,9 +20,7 @@ from server.store.webhooks import WebhookRows
 __all__ = ["Registry"]
 
 
-class Registry(
-    People, Versions, Collections, MonitorRows, ModelRows, SyntheticRows, BatchRows, StreamRows, WebhookRows
-):
+class Registry(People, Versions, Collections, MonitorRows, SyntheticRows, StreamRows, WebhookRows):
     """The registry on SQLite or PostgreSQL. Thread-safe; every method is one transaction.
 
     The schema must have been migrated.

@@ -27,12 +27,12 @@ __all__ = [
     "collectors",
     "dataset_versions",
     "metadata",
-    "models",
     "monitor_evaluations",
     "monitors",
     "principals",
     "registry_events",
     "replies",
+    "resources",
     "stream_answers",
     "streams",
     "synthetic_tables",
@@ -99,22 +99,36 @@ replies = Table(
 )
 """Answers to administrators under an Idempotency-Key, without secrets; no status while the act is under way."""
 
-monitors = Table(
-    "monitors",
+resources = Table(
+    "resources",
     metadata,
     Column("id", String(80), primary_key=True),
+    Column("kind", String(16), nullable=False),
     Column("principal", String(64), nullable=False),
     Column("dataset", String(64), nullable=False),
     Column("account", String(80), nullable=False),
     Column("created", String(32), nullable=False),
+    Column("price", Text),
     Column("terms", Text, nullable=False),
+    Column("closed", String(32)),
+    Index("ix_resources_kind", "kind", "created", "id"),
+    Index("ix_resources_kind_principal", "kind", "principal", "created", "id"),
+)
+"""What was charged once and is used or read afterwards: whose it is, what was asked for and the price that was agreed.
+
+State, charge and answer are those of the query of the same identifier; a kind has what is its own in another table.
+"""
+
+monitors = Table(
+    "monitors",
+    metadata,
+    Column("id", String(80), primary_key=True),
     Column("sealed", LargeBinary, nullable=False),
     Column("left", Integer, nullable=False),
     Column("revision", Integer, nullable=False),
     Column("background", Boolean, nullable=False),
     CheckConstraint('"left" >= 0', name="left_not_negative"),
-    Index("ix_monitors_principal", "principal", "created", "id"),
-    Index("ix_monitors_background", "background", "dataset"),
+    Index("ix_monitors_background", "background"),
 )
 """Monitors: what they are for is encrypted with the noise of their threshold (server/monitors/sealing.py)."""
 
@@ -122,14 +136,9 @@ batches = Table(
     "batches",
     metadata,
     Column("id", String(80), primary_key=True),
-    Column("principal", String(64), nullable=False),
-    Column("dataset", String(64), nullable=False),
-    Column("created", String(32), nullable=False),
-    Column("terms", Text, nullable=False),
     Column("sealed", LargeBinary, nullable=False),
-    Index("ix_batches_principal", "principal", "created", "id"),
 )
-"""Batches: their texts are encrypted. What each cost, and its answer, are those of the query of the same identifier."""
+"""Batches: their texts, encrypted."""
 
 monitor_evaluations = Table(
     "monitor_evaluations",
@@ -176,37 +185,16 @@ stream_answers = Table(
 )
 """Answers of streams, under keys that do not say what was asked."""
 
-models = Table(
-    "models",
-    metadata,
-    Column("id", String(80), primary_key=True),
-    Column("principal", String(64), nullable=False),
-    Column("dataset", String(64), nullable=False),
-    Column("account", String(80), nullable=False),
-    Column("created", String(32), nullable=False),
-    Column("terms", Text, nullable=False),
-    Index("ix_models_principal", "principal", "created", "id"),
-)
-"""Models that were asked for: their states, charges and answers are those of their entries in the ledger."""
-
 synthetic_tables = Table(
     "synthetic_tables",
     metadata,
     Column("id", String(80), primary_key=True),
-    Column("principal", String(64), nullable=False),
-    Column("dataset", String(64), nullable=False),
-    Column("account", String(80), nullable=False),
-    Column("created", String(32), nullable=False),
     Column("name", String(64), nullable=False),
     Column("slot", String(200)),
     Column("data_version", String(200), nullable=False),
-    Column("terms", Text, nullable=False),
     Column("report", Text),
     Column("content", LargeBinary),
-    Column("archived", String(32)),
     UniqueConstraint("slot", name="uq_synthetic_tables_slot"),
-    Index("ix_synthetic_tables_principal", "principal", "created", "id"),
-    Index("ix_synthetic_tables_dataset", "dataset", "created", "id"),
 )
 """Synthetic tables. `slot` is dataset, owner and name while the table holds its name; `content` are its rows."""
 

@@ -66,7 +66,7 @@ def plan(request: MakeSynthetic, dataset: Dataset, path: Sequence[Account]) -> P
     assert table is not None
     columns, binned, left_out = _columns(request, table)
     rows = _rows(request, table)
-    synthesis, cost = _priced(request, dataset, path, columns=len(columns), rows=rows)
+    synthesis = _priced(request, dataset, path, columns=len(columns), rows=rows)
     return Planned(
         request=request,
         dataset=dataset,
@@ -75,9 +75,7 @@ def plan(request: MakeSynthetic, dataset: Dataset, path: Sequence[Account]) -> P
         binned=binned,
         left_out=left_out,
         synthesis=synthesis,
-        account=path[0].id,
-        path=tuple(account.id for account in path),
-        cost=cost,
+        path=tuple(path),
     )
 
 
@@ -150,10 +148,8 @@ def _rows(request: MakeSynthetic, table: Table) -> int:
     return rows
 
 
-def _priced(
-    request: MakeSynthetic, dataset: Dataset, path: Sequence[Account], *, columns: int, rows: int
-) -> tuple[Synthesis, Fraction]:
-    """The noise that an epsilon of the account buys, and what it costs. Errors: Refused."""
+def _priced(request: MakeSynthetic, dataset: Dataset, path: Sequence[Account], *, columns: int, rows: int) -> Synthesis:
+    """The noise that an epsilon of the account buys. Errors: Refused."""
     if request.epsilon > dataset.limits.epsilon_max:
         raise Refused([above_most(dataset.limits.epsilon_max)])
     leaf, currency = path[0], FAMILIES[NoiseFamily.GAUSSIAN].currency
@@ -181,7 +177,7 @@ def _priced(
         raise Refused([no_noise(str(error))]) from None
     if floor.missing(loss, runs=RUNS) > 1:
         raise Refused([below_floor(floor.epsilon)])
-    return synthesis, leaf.cost(loss) if leaf.admits(loss) else request.epsilon
+    return synthesis
 
 
 def sample_statements(planned: Planned, dialect: Dialect) -> tuple[Statement, ...]:

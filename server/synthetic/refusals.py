@@ -8,6 +8,7 @@ from fractions import Fraction
 from privacy.numbers import decimal_text
 from privacy.refusal import Finding
 from server.errors import Problem
+from sql_rewrite.cost import UNIT_NANOSECONDS_MAX
 
 __all__ = [
     "COLUMNS_MAX",
@@ -19,12 +20,12 @@ __all__ = [
     "name_taken",
     "no_columns",
     "no_noise",
-    "not_made",
     "options_refused",
     "public_table",
     "rows_refused",
     "too_many_cells",
     "too_many_columns",
+    "unit_too_long",
     "unknown_column",
     "unknown_table",
     "unpaid",
@@ -206,11 +207,15 @@ NOT_PLANNED = Finding(
 )
 
 
-def not_made() -> Problem:
-    """What an earlier request says that is under way, or failed."""
-    return Problem(
-        "conflict",
-        what="the synthetic table of this Idempotency-Key is not there",
-        why="It is being made at this moment, or it failed after it was charged.",
-        instead=("Send the request again in a moment.", "Make another one with a fresh key."),
+def unit_too_long(nanoseconds: float) -> Finding:
+    """Why a table is refused for which the rows of one person take long enough to be seen."""
+    return Finding(
+        code="too_large",
+        what="the synthetic table is refused",
+        why=f"Counting the rows of one person may take {round(nanoseconds / 1e6):,} ms, which would show whether they "
+        f"are there; {UNIT_NANOSECONDS_MAX // 1_000_000} ms are allowed.",
+        instead=(
+            "name fewer columns",
+            "ask an administrator to declare a smaller rows_stored_per_unit",
+        ),
     )

@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from mechanisms.synthetic.counts import Noisy
 from mechanisms.synthetic.model import Model
 from privacy.histogram import GridScale
-from privacy.numbers import decimal_text
 from privacy.values import Json
 from server.synthetic.terms import Planned
 
-__all__ = ["ROW_CELLS_MAX", "column_bodies", "estimated", "report_of", "rows_drawn", "terms_of"]
+__all__ = ["ROW_CELLS_MAX", "column_bodies", "estimated", "report_of", "rows_drawn"]
 
 ROW_CELLS_MAX = 1_000_000
 """Most values of a table, rows times columns: as many as outer queries read of public tables."""
@@ -24,17 +23,6 @@ ROW_CELLS_MAX = 1_000_000
 def rows_drawn(total: float, columns: int) -> int:
     """How many rows a table gets: about as many as there are, and no more than queries read."""
     return max(1, min(round(total), ROW_CELLS_MAX // columns))
-
-
-def terms_of(planned: Planned) -> dict[str, Json]:
-    """What was asked for, as it is stored and shown."""
-    return {
-        "table": planned.table.name,
-        "epsilon": decimal_text(planned.request.epsilon),
-        "rows_per_unit": planned.synthesis.rows,
-        "columns": [column.name for column in planned.columns],
-        "left_out": [{"name": name, "why": why} for name, why in planned.left_out],
-    }
 
 
 def column_bodies(planned: Planned) -> list[Json]:
@@ -76,11 +64,12 @@ def estimated(planned: Planned) -> dict[str, Json]:
     if synthesis.triples:
         groups.append(_group("triples", synthesis.triples, float(synthesis.sigma_of_triples(synthesis.triples))))
     return {
-        **terms_of(planned),
+        **planned.shown(),
+        "verdict": planned.offer.verdict.value,
+        "price": planned.offer.price(),
         "columns": column_bodies(planned),
         "selected": synthesis.selects,
         "measured_at_most": groups,
-        "cost": decimal_text(planned.cost, places=12),
     }
 
 

@@ -20,7 +20,7 @@ from engines.shell import ShellTable
 from privacy.policy import Column, ColumnType, Dataset, Sharing, Table
 from privacy.refusal import ExecutionFailed
 from server.store.registry import Registry
-from server.store.synthetic import SyntheticRow
+from server.store.resources import SyntheticRow
 from server.synthetic.content import unpacked
 
 __all__ = ["DrawnTables"]
@@ -51,7 +51,7 @@ class DrawnTables:
 
     def made(self, row: SyntheticRow) -> bool:
         """Whether a table is there: it has rows, and the ledger has its charge as settled."""
-        if row.report is None or row.archived is not None:
+        if row.report is None or row.closed is not None:
             return False
         if row.id not in self._settled:
             record = self._ledger.query(row.id)

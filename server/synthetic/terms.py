@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from accountant.account import Account
 from mechanisms.synthetic.price import Synthesis
 from privacy.binned import BinnedColumn
+from privacy.numbers import decimal_text
 from privacy.policy import Column, Dataset, Table
+from privacy.values import Json
+from server.resources.offer import Offer
 
 __all__ = ["ColumnWish", "MakeSynthetic", "Planned"]
 
@@ -42,8 +47,7 @@ class MakeSynthetic:
 class Planned:
     """A synthetic table that may be made: its columns, its price, and who pays.
 
-    `left_out` are columns that were not asked for and cannot have places, with the reason. `cost` is the nominal
-    epsilon that the paying account would be charged.
+    `left_out` are columns that were not asked for and cannot have places, with the reason.
     """
 
     request: MakeSynthetic
@@ -53,6 +57,24 @@ class Planned:
     binned: tuple[BinnedColumn, ...]
     left_out: tuple[tuple[str, str], ...]
     synthesis: Synthesis
-    account: str
-    path: tuple[str, ...]
-    cost: Fraction
+    path: tuple[Account, ...]
+
+    @property
+    def offer(self) -> Offer:
+        """Its charge: one event, for every measurement."""
+        return Offer(dataset=self.dataset, path=self.path, events=(self.synthesis.event(),), noise="gaussian")
+
+    @property
+    def terms(self) -> str:
+        """What was asked for, as it is stored and shown."""
+        return json.dumps(self.shown())
+
+    def shown(self) -> dict[str, Json]:
+        """The same, as an object."""
+        return {
+            "table": self.table.name,
+            "epsilon": decimal_text(self.request.epsilon),
+            "rows_per_unit": self.synthesis.rows,
+            "columns": [column.name for column in self.columns],
+            "left_out": [{"name": name, "why": why} for name, why in self.left_out],
+        }

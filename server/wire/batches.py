@@ -18,7 +18,8 @@ from server.wire.requests import (
     RequestModel,
     SpendBody,
 )
-from server.wire.words import NoiseWord, ReuseWord, StateWord, StrategyWord
+from server.wire.resources import ResourceAnswer
+from server.wire.words import NoiseWord, ReuseWord, StrategyWord
 
 __all__ = [
     "BatchAnswer",
@@ -108,18 +109,12 @@ class BatchRowAnswer(AnswerModel):
     high: int | float
 
 
-class BatchState(AnswerModel):
+class BatchState(ResourceAnswer):
     """A batch without its answers."""
 
-    id: str = Field(description="That of its query in the ledger.")
-    dataset: str
-    principal: str
-    created: str
-    status: StateWord
     strategy: StrategyWord
     queries: int
     confidence: float = Field(description="Of each interval by itself.")
-    links: dict[str, str]
 
 
 class BatchAnswer(BatchState):

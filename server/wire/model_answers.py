@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from server.wire.answers import Amount, AnswerModel
-from server.wire.words import MethodWord, StateWord
+from server.wire.answers import AnswerModel
+from server.wire.resources import ResourceAnswer, ResourceEstimate
+from server.wire.words import MethodWord
 
 __all__ = [
     "EncodingAnswer",
@@ -17,7 +18,6 @@ __all__ = [
     "ModelLabelAnswer",
     "ModelList",
     "ModelMeasurementAnswer",
-    "ModelPriceAnswer",
     "ModelWarningAnswer",
     "WeightAnswer",
 ]
@@ -122,21 +122,13 @@ class FittedAnswer(AnswerModel):
     data_version: str
 
 
-class ModelAnswer(AnswerModel):
+class ModelAnswer(ResourceAnswer):
     """A model: its state, and once it is settled what was fitted."""
 
-    id: str
-    dataset: str
-    principal: str
-    budget: str
-    created: str
-    status: StateWord
     method: MethodWord
     iterations: int
     held_out: float
-    charged: list[dict[str, str]]
     model: FittedAnswer | None = Field(description="Null until it is settled, and for one that failed.")
-    links: dict[str, str]
 
 
 class ModelList(AnswerModel):
@@ -146,18 +138,9 @@ class ModelList(AnswerModel):
     next: str | None
 
 
-class ModelPriceAnswer(AnswerModel):
-    """What a model would cost."""
-
-    epsilon: str = Field(description="How much less of the paying account would remain.")
-    own: Amount = Field(description="What it promises by itself.")
-
-
-class ModelEstimateAnswer(AnswerModel):
+class ModelEstimateAnswer(ResourceEstimate):
     """What a model would cost and measure. Nothing was read or charged."""
 
-    verdict: str = Field(description="`affordable`, or `exhausted` where an account does not admit it now.")
-    price: ModelPriceAnswer
     columns: int = Field(description="Encoded columns, the intercept included.")
     measurements: int
     encoding: list[EncodingAnswer]

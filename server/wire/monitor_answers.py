@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from server.wire.answers import Amount, AnswerModel
-from server.wire.words import DirectionWord, EvaluationWord, MonitorWord
+from server.wire.answers import AnswerModel
+from server.wire.resources import ResourceAnswer, ResourceEstimate
+from server.wire.words import DirectionWord, EvaluationWord
 
-__all__ = [
-    "EvaluationAnswer",
-    "MonitorAnswer",
-    "MonitorEstimateAnswer",
-    "MonitorHitPrice",
-    "MonitorList",
-    "MonitorPriceAnswer",
-]
+__all__ = ["EvaluationAnswer", "MonitorAnswer", "MonitorEstimateAnswer", "MonitorHitPrice", "MonitorList"]
 
 
 class EvaluationAnswer(AnswerModel):
@@ -34,15 +28,9 @@ class EvaluationAnswer(AnswerModel):
     hits_left: int
 
 
-class MonitorAnswer(AnswerModel):
-    """A monitor: its terms, what is left of it, and its hits."""
+class MonitorAnswer(ResourceAnswer):
+    """A monitor: its terms, what is left of it, and its hits. Its last hit or evaluation closes it, too."""
 
-    id: str
-    dataset: str
-    principal: str
-    budget: str
-    created: str
-    status: MonitorWord
     sql: str | None = Field(description="For its owner; null for others, and where its state cannot be read.")
     threshold: str | None = Field(description="As `sql`.")
     direction: DirectionWord
@@ -61,7 +49,6 @@ class MonitorAnswer(AnswerModel):
     )
     passed: list[EvaluationAnswer] = Field(description="Its hits, the first one first.")
     last: EvaluationAnswer | None = Field(description="The last evaluation.")
-    links: dict[str, str]
 
 
 class MonitorHitPrice(AnswerModel):
@@ -71,18 +58,9 @@ class MonitorHitPrice(AnswerModel):
     standard_error: float = Field(description="In the unit of the count or the sum.")
 
 
-class MonitorPriceAnswer(AnswerModel):
-    """A price: of the account, and by itself."""
-
-    epsilon: str = Field(description="What it would take of the caller's account.")
-    own: Amount = Field(description="What the monitor promises by itself, whatever account pays.")
-
-
-class MonitorEstimateAnswer(AnswerModel):
+class MonitorEstimateAnswer(ResourceEstimate):
     """What a monitor would cost, and how exact all of its outcomes would be."""
 
-    verdict: str = Field(description="`affordable`, or `exhausted` where an account does not admit it now.")
-    price: MonitorPriceAnswer = Field(description="Of all comparisons together, charged when it is opened.")
     answer: MonitorHitPrice | None = Field(description="With `answer_epsilon`: of each answer. Not in `price`.")
     comparison_standard_error: float = Field(
         description="Of the noise of one comparison, and of a `gap`, in the unit of the count or the sum."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from server.wire.answers import AnswerModel
-from server.wire.words import SyntheticWord
+from server.wire.resources import ResourceAnswer, ResourceEstimate
 
 __all__ = [
     "LeftOut",
@@ -62,31 +62,24 @@ class MeasuredGroup(AnswerModel):
     standard_error: float = Field(description="Of the noise of each cell, in rows; less where fewer are measured.")
 
 
-class SyntheticAnswer(AnswerModel):
-    """A synthetic table: what was asked for, and, once it is ready, its report."""
+class SyntheticAnswer(ResourceAnswer):
+    """A synthetic table: what was asked for, and, once it is settled, its report."""
 
-    id: str
-    dataset: str
-    principal: str
-    budget: str
-    created: str
-    status: SyntheticWord
     name: str = Field(description="What queries call it.")
     table: str = Field(description="The table whose rows it stands for.")
     data_version: str = Field(description="The version of the data that it was made of; later ones leave it as it is.")
     epsilon: str
     rows_per_unit: int
     left_out: list[LeftOut]
-    columns: list[SyntheticColumn] | None = Field(description="Null until it is ready, as all that follows.")
+    columns: list[SyntheticColumn] | None = Field(description="Null until it is settled, as all that follows.")
     rows: int | None
     rows_estimated: int | None = Field(description="About how many rows the table of people has, by noisy counts.")
     measured: list[MeasuredMarginal] | None
     model: list[ModelColumn] | None = Field(description="In the order in which columns were drawn.")
     warnings: list[str] | None
-    links: dict[str, str]
 
 
-class SyntheticEstimate(AnswerModel):
+class SyntheticEstimate(ResourceEstimate):
     """What is known of a synthetic table before it is made."""
 
     table: str
@@ -96,7 +89,6 @@ class SyntheticEstimate(AnswerModel):
     left_out: list[LeftOut]
     selected: bool = Field(description="Whether pairs and triples are chosen; of few columns all are measured.")
     measured_at_most: list[MeasuredGroup]
-    cost: str = Field(description="Epsilon of the account that it would be charged.")
 
 
 class SyntheticList(AnswerModel):

@@ -12,6 +12,8 @@ from server.synthetic.planning import BINS_MAX
 from server.wire.requests import (
     ACCOUNT_PATTERN,
     DATASET_PATTERN,
+    WAIT_MS_DEFAULT,
+    WAIT_MS_MAX,
     Epsilon,
     RequestModel,
     decimal_schema,
@@ -68,3 +70,6 @@ class SyntheticBody(RequestModel):
         int | None, Field(ge=1, le=2**30, description="Rows of one unit that count; without it the table's own bound.")
     ] = None
     budget: Annotated[str | None, Field(pattern=ACCOUNT_PATTERN, description="The account that pays.")] = None
+    wait_ms: Annotated[int, Field(ge=0, le=WAIT_MS_MAX, description="How long to wait for it; past it 202.")] = (
+        WAIT_MS_DEFAULT
+    )

@@ -21,7 +21,9 @@ from privacy.rank_tree import QuantileMechanism
 from privacy.release import ColumnKind
 from server.batches.strategy import Strategy
 from server.derived.cells import IntervalMethod
+from server.journey.wire_estimate import Verdict
 from server.monitors.terms import Direction
+from server.resources.kinds import ResourceState
 from server.roles import Role
 from server.webhooks.events import EventType
 
@@ -39,11 +41,10 @@ __all__ = [
     "KindWord",
     "MechanismWord",
     "MethodWord",
-    "MonitorState",
-    "MonitorWord",
     "NoiseWord",
     "Outcome",
     "OutcomeWord",
+    "ResourceStateWord",
     "ReuseWord",
     "RoleWord",
     "StandingWord",
@@ -52,8 +53,7 @@ __all__ = [
     "StrategyWord",
     "StreamState",
     "StreamWord",
-    "SyntheticState",
-    "SyntheticWord",
+    "VerdictWord",
 ]
 
 
@@ -76,13 +76,6 @@ class Outcome(StrEnum):
 
     OK = "ok"
     FAILED = "failed"
-
-
-class MonitorState(StrEnum):
-    """Whether a monitor may be evaluated."""
-
-    OPEN = "open"
-    OVER = "over"
 
 
 class StreamState(StrEnum):
@@ -108,15 +101,6 @@ class DeliveryState(StrEnum):
     WAITING = "waiting"
     DELIVERED = "delivered"
     FAILED = "failed"
-
-
-class SyntheticState(StrEnum):
-    """What became of a synthetic table."""
-
-    RUNNING = "running"
-    READY = "ready"
-    FAILED = "failed"
-    ARCHIVED = "archived"
 
 
 class _OneOf:
@@ -156,12 +140,11 @@ OutcomeWord = Annotated[Outcome, _OneOf(Outcome)]
 IntervalWord = Annotated[IntervalMethod, _OneOf(IntervalMethod)]
 DirectionWord = Annotated[Direction, _OneOf(Direction)]
 StrategyWord = Annotated[Strategy, _OneOf(Strategy)]
-MonitorWord = Annotated[MonitorState, _OneOf(MonitorState)]
 StreamWord = Annotated[StreamState, _OneOf(StreamState)]
 FoundWord = Annotated[Found, _OneOf(Found)]
+ResourceStateWord = Annotated[ResourceState, _OneOf(ResourceState)]
+VerdictWord = Annotated[Verdict, _OneOf(Verdict)]
 EvaluationWord = Annotated[EvaluationOutcome, _OneOf(EvaluationOutcome)]
 DeliveryWord = Annotated[DeliveryState, _OneOf(DeliveryState)]
 EventWord = Annotated[EventType, _OneOf(kind for kind in EventType if kind is not EventType.WEBHOOK_TEST)]
 """A test is sent on request; nobody subscribes to it."""
-
-SyntheticWord = Annotated[SyntheticState, _OneOf(SyntheticState)]

@@ -11,7 +11,7 @@ __all__ = ["stand"]
 
 TABLE: dict[str, Any] = {
     "id": "s_1",
-    "status": "ready",
+    "status": "settled",
     "dataset": "d",
     "name": "drawn",
     "table": "people",
@@ -39,7 +39,7 @@ def test_a_table_is_made_and_its_report_shown(stand: Stand) -> None:
 def test_an_estimate_makes_nothing(stand: Stand) -> None:
     """The same body at another address, and what it says."""
     answer = {
-        "cost": "0.9",
+        "price": {"epsilon": "0.9"},
         "columns": [{"name": "age", "type": "integer", "bins": 33}],
         "left_out": [{"name": "town", "why": "it is a text"}],
         "measured_at_most": [{"of": "pairs", "marginals": 3, "standard_error": 12.34}],
@@ -53,11 +53,11 @@ def test_an_estimate_makes_nothing(stand: Stand) -> None:
 
 def test_tables_are_listed_read_and_deleted(stand: Stand) -> None:
     """A line for each; one that is deleted says so. A price that is none is not sent."""
-    gone = {**TABLE, "status": "archived"}
+    gone = {**TABLE, "status": "closed"}
     stand.replies = [(200, {"synthetic": [TABLE], "next": None}), (200, TABLE), (200, gone)]
-    assert "s_1  ready  d.drawn" in stand.ask("synthetic", "list").out
+    assert "s_1  settled  d.drawn" in stand.ask("synthetic", "list").out
     assert "expected error 1.2%" in stand.ask("synthetic", "show", "s_1").out
-    assert "s_1  archived" in stand.ask("synthetic", "delete", "s_1").out
+    assert "s_1  closed" in stand.ask("synthetic", "delete", "s_1").out
     assert [request[:2] for request in stand.requests[1:]] == [
         ("GET", "/v1/synthetic/s_1"),
         ("DELETE", "/v1/synthetic/s_1"),

@@ -48,6 +48,7 @@ from tests.server.fakes import (
     FakeMonitors,
     FakeProfiles,
     FakeRegistrar,
+    FakeResources,
     FakeStatistics,
     FakeStreams,
     FakeSynthetic,
@@ -195,6 +196,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         registrar=FakeRegistrar(catalogue),  # type: ignore[arg-type]
         jobs=jobs,
         profiles=FakeProfiles(),
+        resources=FakeResources(),
         monitors=FakeMonitors(),
         webhooks=FakeWebhooks(),
         streams=FakeStreams(),

@@ -123,7 +123,7 @@ def test_counts_are_those_of_the_queries_by_themselves(shared: Clinic, name: str
     queries, options = CASES[name]
     who, _ = shared.somebody()
     made = send(shared, who, queries, **options)
-    assert made.status_code == 200, made.text
+    assert made.status_code == 201, made.text
     rows = made.json()["rows"]
     assert [row["sql"] for row in rows] == queries
     for row, true in zip(rows, truth(shared, queries), strict=True):
@@ -267,7 +267,7 @@ def test_an_exhausted_budget_charges_nothing(shared: Clinic) -> None:
     who, account = shared.somebody(epsilon="3", kind=FilterKind.PURE)
     told = estimated(shared, who, ages(40, seed=5), spend={"epsilon": "2"}).json()
     assert told["noise"] == "laplace"
-    assert send(shared, who, ages(40, seed=5), spend={"epsilon": "2"}).status_code == 200
+    assert send(shared, who, ages(40, seed=5), spend={"epsilon": "2"}).status_code == 201
     refused = send(shared, who, ages(40, seed=6), spend={"epsilon": "2"})
     assert (refused.status_code, refused.json()["code"]) == (403, "budget_exhausted")
     assert shared.spent(account) == 2
@@ -331,12 +331,12 @@ def test_a_batch_that_cannot_be_stored_costs_nothing(shared: Clinic, monkeypatch
         raise OSError("no space left")
 
     with monkeypatch.context() as broken:
-        broken.setattr(type(shared.services.registry), "add_batch", full)
+        broken.setattr(type(shared.services.registry), "add_resource", full)
         assert send(shared, who, HALVES, key="full").status_code == 500
     assert shared.spent(account) == 0
     again = send(shared, who, HALVES, key="full")
-    assert (again.status_code, again.json()["code"]) == (409, "conflict")
-    assert send(shared, who, HALVES, key="another").status_code == 200
+    assert (again.status_code, again.json()["code"]) == (409, "query_void")
+    assert send(shared, who, HALVES, key="another").status_code == 201
 
 
 def test_what_a_repeated_batch_stores_counts_against_the_allowance(
@@ -344,10 +344,10 @@ def test_what_a_repeated_batch_stores_counts_against_the_allowance(
 ) -> None:
     """Shows that texts and terms that are kept without a charge are bounded with free answers."""
     who, account = shared.somebody()
-    assert send(shared, who, HALVES).status_code == 200
+    assert send(shared, who, HALVES).status_code == 201
     spent, free = shared.spent(account), shared.services.journey.free
     before = free._now(who)
-    assert send(shared, who, HALVES, key="once-more").status_code == 200
+    assert send(shared, who, HALVES, key="once-more").status_code == 201
     assert before - free._now(who) > len(json.dumps(HALVES))
     free.take(who, 2 * BURST_BYTES)
     refused = send(shared, who, HALVES, key="too-much")
@@ -361,7 +361,7 @@ def test_everything_is_drawn_at_the_gateway_from_one_charge(shared: Clinic, monk
     drawn: list[Measurement] = []
     perturb = gateway.perturb
     monkeypatch.setattr(gateway, "perturb", lambda *given: (drawn.append(given[0]), perturb(*given))[1])
-    assert send(shared, who, ages(60, seed=7), spend={"epsilon": "2"}).status_code == 200
+    assert send(shared, who, ages(60, seed=7), spend={"epsilon": "2"}).status_code == 201
     (measurement,) = drawn
     assert shared.spent(account) >= measurement.event().loss().pure
     assert "levels" in measurement.name

@@ -21,13 +21,14 @@ from privacy.unit import Neighbouring
 from server.admitted import InFlight, Settled
 from server.app import create_app
 from server.models import quoting
-from server.models.models import Models, ToTrain
+from server.models.models import Models
 from server.models.terms import TrainModel
+from server.resources.resources import Begun
 from server.routes.models import _asked
 from server.wire.model_requests import ModelBody
 from tests.journey import watched
 from tests.journey.clinic import clinic_in, services_of
-from tests.journey.test_monitors import Clinic, restarted
+from tests.journey.watched import Clinic, restarted
 
 SQL = "SELECT age, sex, age >= 54 AS label FROM people"
 """In the clinic's data the label follows from the age, and half of the people have it."""
@@ -114,7 +115,7 @@ def test_a_model_is_charged_once_fitted_and_read_again(clinic: Clinic, monkeypat
     assert clinic.spent(account) == before
     with monkeypatch.context() as admitting:
         # Between its charge and its row a request under the same key is told to come again, and not that it is unknown.
-        admitting.setattr(type(clinic.services.registry), "model", lambda *_: None)
+        admitting.setattr(type(clinic.services.registry), "resource", lambda *_: None)
         early = train(clinic, "ann", key="one")
         assert (early.status_code, early.json()["code"]) == (409, "conflict")
     with restarted(clinic):
@@ -241,7 +242,7 @@ def test_a_failure_is_opaque_and_stays_charged(shared: Clinic, monkeypatch: pyte
     def broken(*_: Any, **__: Any) -> Any:
         raise ExecutionFailed
 
-    monkeypatch.setattr(models_of(shared).private, step, broken)
+    monkeypatch.setattr(models_of(shared).resources.private, step, broken)
     told = train(shared, who, key="broken")
     assert told.json()["code"] == "execution_failed"
     assert told.json()["charged"]
@@ -263,7 +264,7 @@ def test_outcomes_of_models_are_counted(shared: Clinic, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(watched, "create_app", made)
     assert [train(shared, who, key="one").status_code for _ in range(2)] == [201, 201]
-    monkeypatch.setattr(models_of(shared).private, "add_up", None)
+    monkeypatch.setattr(models_of(shared).resources.private, "add_up", None)
     assert train(shared, who).json()["code"] == "execution_failed"
     counted = apps[0].state.metrics.render().decode()
     for outcome in ("settled", "stored", "failed_charged"):
@@ -278,7 +279,7 @@ def test_an_answer_that_cannot_be_stored_is_the_same_failure(shared: Clinic, mon
         def broken(*_: Any, **__: Any) -> Any:
             raise LedgerUnavailable
 
-        patched.setattr(models_of(shared).ledger, "post", broken)
+        patched.setattr(models_of(shared).resources.ledger, "post", broken)
         assert train(shared, who).json()["code"] == "execution_failed"
     (listed,) = shared.call(who, "GET", "/v1/models").json()["models"]
     assert (listed["status"], listed["model"]) == ("failed_charged", None)
@@ -290,7 +291,7 @@ def test_a_model_that_waits_is_voided_and_one_that_runs_is_not(shared: Clinic) -
     who, account = shared.somebody(epsilon="100")
     models = models_of(shared)
     waiting = models.admit(request_of(shared, who))
-    assert isinstance(waiting, ToTrain)
+    assert isinstance(waiting, Begun)
     assert shared.spent(account) > 0
     told = shared.call(who, "POST", f"/v1/models/{waiting.query_id}:cancel").json()
     assert told == {"id": waiting.query_id, "status": "failed_void", "charged": False}
@@ -312,7 +313,7 @@ def test_a_model_of_a_process_that_died_fails_charged(tmp_path: Path) -> None:
         clinic = Clinic(tmp_path, services, path)
         account = clinic.person("ann", epsilon="100")
         left = models_of(clinic).admit(request_of(clinic, "ann"))
-        assert isinstance(left, ToTrain)
+        assert isinstance(left, Begun)
         running = clinic.call("ann", "GET", f"/v1/models/{left.query_id}").json()
         assert (running["status"], running["model"]) == ("running", None)
         spent = clinic.spent(account)
@@ -358,7 +359,7 @@ def test_admission_finds_what_ran_before(shared: Clinic) -> None:
     models, request = models_of(shared), request_of(shared, who)
     keyed = TrainModel(**{name: getattr(request, name) for name in TrainModel.__slots__} | {"idempotency_key": "twice"})
     first = models.admit(keyed)
-    assert isinstance(first, ToTrain)
+    assert isinstance(first, Begun)
     assert models.admit(keyed) == InFlight(first.query_id)
     content = models.complete(first)
     assert models.admit(keyed) == Settled(first.query_id, content)

@@ -132,7 +132,7 @@ def test_what_failed_is_not_made_again_by_itself(shared: Clinic, monkeypatch: py
 
     process = standing(shared)
     with monkeypatch.context() as patch:
-        patch.setattr(shared.monitors.private, "run", fail)
+        patch.setattr(shared.monitors.resources.private, "run", fail)
         assert turn(process) == 1
     assert made(shared, ann, monitor) == [(1, "failed")]
     assert turn(process) == 0

@@ -17,8 +17,9 @@ from server.monitors.notices import notice_of
 from server.monitors.recovery import Recovery
 from server.monitors.refusals import UnderWay
 from server.monitors.terms import EvaluateMonitor
-from server.store.monitors import EvaluationRow, MonitorRow, NotBegun
+from server.store.monitors import EvaluationRow, NotBegun
 from server.store.registry import Registry
+from server.store.resources import MONITORS, MonitorRow
 from tests.journey.clinic import clinic_in, services_of
 from tests.journey.watched import Clinic
 
@@ -29,7 +30,7 @@ class Killed(BaseException):
 
 def killed_after(at: str, clinic: Clinic, patch: pytest.MonkeyPatch) -> None:
     """Ends the process once a step has been made."""
-    place: Any = clinic.monitors.private if at == "run" else clinic.services.ledger
+    place: Any = clinic.monitors.resources.private if at == "run" else clinic.services.ledger
     genuine = getattr(place, at)
 
     def die(*given: Any, **named: Any) -> None:
@@ -45,7 +46,7 @@ def crashed(home: Path, patch: pytest.MonkeyPatch, *, at: str, **options: Any) -
         clinic = Clinic(home, services, path)
         clinic.person("ann", epsilon="40")
         monitor = clinic.open("ann", **options).json()["id"]
-        row = services.registry.monitor(monitor)
+        row = services.registry.resource(MONITORS, monitor)
         assert row is not None
         with patch.context() as planted:
             killed_after(at, clinic, planted)
@@ -60,10 +61,10 @@ def require_silence(home: Path, monitor: str, *, state: object) -> None:
     with services_of(home) as services:
         found = services.registry.evaluations(monitor, count=9)
         assert [(one.number, one.outcome, one.detail) for one in found] == [(1, "failed", None)]
-        assert services.registry.monitor(monitor) == state
+        assert services.registry.resource(MONITORS, monitor) == state
         assert services.registry.evaluating() == frozenset()
         assert isinstance(services.monitors, Monitors)
-        row = services.registry.monitor(monitor)
+        row = services.registry.resource(MONITORS, monitor)
         assert row is not None
         said = services.monitors.evaluate(row, EvaluateMonitor())
         assert (said.number, said.outcome) == (2, "passed")
@@ -75,7 +76,7 @@ def stored(home: Path, monitor: str) -> object:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Recovery, "recover", lambda _: 0)
         with services_of(home) as services:
-            return services.registry.monitor(monitor)
+            return services.registry.resource(MONITORS, monitor)
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ def note(
 def draws_again(recovery: Recovery) -> int:
     """A twin that compares again in place of what died, under its number."""
     for found in recovery.registry.evaluations_of(recovery.registry.evaluating()):
-        row = recovery.registry.monitor(found.monitor)
+        row = recovery.registry.resource(MONITORS, found.monitor)
         assert row is not None
         note(recovery.registry, row, found, outcome="passed", detail='{"gap": 2900.0}')
     return 1
@@ -155,7 +156,7 @@ def test_a_hit_whose_process_died_is_answered_by_what_the_ledger_has(
         assert record.charged
         assert (hit.instance, "gap" in said, "beyond" in said) == (None, True, answered)
         assert said.get("answer_refused") == (None if answered else "unavailable")
-        row = services.registry.monitor(monitor)
+        row = services.registry.resource(MONITORS, monitor)
         assert row is not None
         assert row.left == 1
         assert services.ledger.audit().findings == ()
@@ -175,20 +176,20 @@ def test_a_process_that_was_only_slow_throws_its_outcome_away(shared: Clinic, mo
     services = clinic.services
     ann, _ = clinic.somebody()
     monitor = clinic.open(ann, threshold="100").json()["id"]
-    row = services.registry.monitor(monitor)
+    row = services.registry.resource(MONITORS, monitor)
     assert row is not None
-    genuine = clinic.monitors.private.run
+    genuine = clinic.monitors.resources.private.run
 
     def slow(*given: Any, **named: Any) -> Any:
         found = genuine(*given, **named)
         assert note(services.registry, row, services.registry.evaluation(monitor, 1))
         return found
 
-    monkeypatch.setattr(clinic.monitors.private, "run", slow)
+    monkeypatch.setattr(clinic.monitors.resources.private, "run", slow)
     with pytest.raises(Problem) as caught:
         clinic.monitors.evaluate(row, EvaluateMonitor())
     assert "overtaken" in caught.value.finding.what
-    assert services.registry.monitor(monitor) == row
+    assert services.registry.resource(MONITORS, monitor) == row
     assert services.registry.hits(monitor) == ()
 
 
@@ -198,7 +199,7 @@ def test_an_evaluation_waits_for_another_one_of_the_same_version(shared: Clinic)
     services = clinic.services
     ann, _ = clinic.somebody()
     monitor = clinic.open(ann, threshold="100").json()["id"]
-    row = services.registry.monitor(monitor)
+    row = services.registry.resource(MONITORS, monitor)
     assert row is not None
     begun = clinic.monitors.begin(row, EvaluateMonitor())
     version = begun.version

@@ -70,7 +70,7 @@ def test_a_monitor_reports_when_a_count_passes_and_is_over_then(clinic: Clinic) 
     over = clinic.evaluate("ann", monitor)
     assert (over.status_code, over.json()["code"]) == (409, "conflict")
     shown = clinic.call("ann", "GET", f"/v1/monitors/{monitor}").json()
-    assert (shown["status"], shown["evaluations_made"], shown["hits_left"]) == ("over", 2, 0)
+    assert (shown["status"], shown["evaluations_made"], shown["hits_left"]) == ("closed", 2, 0)
     assert (shown["sql"], shown["threshold"]) == (COUNT, "3500")
     assert [found["number"] for found in shown["passed"]] == [2]
     assert clinic.spent(account) == charged
@@ -94,7 +94,7 @@ def test_a_monitor_survives_a_restart_and_its_noise_is_no_plain_text(clinic: Cli
     server with another key, and a state that was moved, are refused."""
     clinic.person("ann")
     monitor = clinic.open("ann", evaluations=10).json()["id"]
-    row = clinic.services.registry.monitor(monitor)
+    row = clinic.row(monitor)
     assert row is not None
     before = SecretState.opened(row.sealed, clinic.monitors.seal, monitor=monitor)
     with sqlite3.connect(clinic.services.settings.database().removeprefix("sqlite:///")) as database:
@@ -103,7 +103,7 @@ def test_a_monitor_survives_a_restart_and_its_noise_is_no_plain_text(clinic: Cli
     for secret in (f"{before.noise:x}", str(before.noise), f"{before.noise:X}", "FROM people"):
         assert secret not in dump
     with restarted(clinic):
-        found = clinic.services.registry.monitor(monitor)
+        found = clinic.row(monitor)
         assert found is not None
         assert SecretState.opened(found.sealed, clinic.monitors.seal, monitor=monitor).noise == before.noise
         assert clinic.evaluate("ann", monitor).json()["outcome"] == "not_passed"
@@ -244,7 +244,7 @@ def test_the_session_is_charged_before_a_row_is_read_and_closes_the_concentrated
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a row was read")
 
-    monkeypatch.setattr(shared.monitors.private, "run", refuse)
+    monkeypatch.setattr(shared.monitors.resources.private, "run", refuse)
     assert shared.open(ann).status_code == 201
     assert _alive(shared, account) == (Branch.PURE, Branch.GAUSSIAN)
 
@@ -260,14 +260,14 @@ def test_a_failed_evaluation_is_counted_and_says_nothing(clinic: Clinic, monkeyp
     account = clinic.person("ann")
     monitor = clinic.open("ann", evaluations=2).json()["id"]
     charged, slept = clinic.spent(account), list[float]()
-    pace = clinic.monitors.journey.pace
+    pace = clinic.monitors.resources.pace
     monkeypatch.setattr(pace, "sleep", slept.append)
 
     def fail(*_: object, **__: object) -> None:
         raise ExecutionFailed
 
     with monkeypatch.context() as patch:
-        patch.setattr(clinic.monitors.private, "run", fail)
+        patch.setattr(clinic.monitors.resources.private, "run", fail)
         failed = clinic.evaluate("ann", monitor)
     assert (failed.status_code, failed.json()["code"]) == (500, "execution_failed")
     assert len(slept) == 1
@@ -284,7 +284,7 @@ def test_two_outcomes_at_once_are_never_one_hit_too_many(shared: Clinic, monkeyp
     """Shows that an evaluation that another one overtook is thrown away unseen: one hit, where two were found."""
     ann, _ = shared.somebody()
     monitor = shared.open(ann, threshold="100", stream=True).json()["id"]
-    row = shared.services.registry.monitor(monitor)
+    row = shared.row(monitor)
     assert row is not None
     genuine = shared.monitors.registry.begin_evaluation
     others: list[Evaluated] = []
@@ -311,7 +311,7 @@ def test_what_waited_for_its_turn_reads_the_monitor_again(shared: Clinic, stream
     question has its answer, and a monitor without hits is over."""
     ann, _ = shared.somebody()
     monitor = shared.open(ann, threshold="100", stream=stream).json()["id"]
-    row = shared.services.registry.monitor(monitor)
+    row = shared.row(monitor)
     assert row is not None
     first, second = (shared.monitors.begin(row, EvaluateMonitor()) for _ in range(2))
     assert isinstance(first, Evaluation)
@@ -332,7 +332,7 @@ def test_evaluations_hold_up_no_estimate(shared: Clinic, monkeypatch: pytest.Mon
     """Shows that evaluations which wait for the engine leave the threads that read texts to others' estimates."""
     ann, _ = shared.somebody()
     bob, _ = shared.somebody()
-    row = shared.services.registry.monitor(shared.open(ann, stream=True).json()["id"])
+    row = shared.row(shared.open(ann, stream=True).json()["id"])
     assert row is not None
     waiting, go = threading.Semaphore(0), threading.Event()
     genuine = Monitors.complete
@@ -359,7 +359,7 @@ def test_an_overtaken_evaluation_hides_nothing_of_what_was_said(shared: Clinic) 
     """Shows that what was said of a version is said again, and not compared again, after an evaluation that failed."""
     ann, _ = shared.somebody()
     monitor = shared.open(ann).json()["id"]
-    row = shared.services.registry.monitor(monitor)
+    row = shared.row(monitor)
     assert row is not None
     said = shared.monitors.evaluate(row, EvaluateMonitor())
     begun = shared.services.registry.begin_evaluation(
@@ -395,7 +395,7 @@ def test_every_comparison_has_the_noise_that_was_charged(clinic: Clinic, monkeyp
     assert {run.mechanism.sensitivity for _, run, _ in seen} == {1}, "each of ten people moved the distance by one"
     (core,) = [
         entry
-        for entry in clinic.services.ledger.entries(clinic.services.registry.monitor(monitor).account)  # type: ignore[union-attr]
+        for entry in clinic.services.ledger.entries(clinic.row(monitor).account)  # type: ignore[union-attr]
         if entry.query_id == monitor and '"sparse_session/1"' in entry.details
     ]
     event = seen[0][1].mechanism.event()
@@ -472,12 +472,20 @@ def test_a_stream_after_its_last_hit_is_refused_and_unharmed(shared: Clinic) -> 
     ann, account = shared.somebody()
     monitor = shared.open(ann, stream=True, threshold="10").json()["id"]
     assert shared.evaluate(ann, monitor).json()["outcome"] == "passed"
-    before = (shared.spent(account), shared.services.registry.monitor(monitor), len(_entries(shared, account)))
+    before = (
+        shared.spent(account),
+        shared.row(monitor),
+        len(_entries(shared, account)),
+    )
     for body in ({}, {"sql": COUNT}, {"threshold": "1"}, {"sql": "nonsense"}):
         over = shared.evaluate(ann, monitor, **body)
         assert (over.status_code, over.json()["code"]) == (409, "conflict")
         assert over.json()["charged"] is False
-    assert before == (shared.spent(account), shared.services.registry.monitor(monitor), len(_entries(shared, account)))
+    assert before == (
+        shared.spent(account),
+        shared.row(monitor),
+        len(_entries(shared, account)),
+    )
     assert shared.services.ledger.audit().findings == ()
 
 
@@ -495,23 +503,21 @@ def test_a_standing_monitor_takes_no_other_question(shared: Clinic) -> None:
     assert shared.call(ann, "GET", f"/v1/monitors/{monitor}").json()["evaluations_made"] == 0
 
 
-def test_an_opening_that_fails_stays_charged_and_opens_nothing(shared: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shows a database that breaks after the charge: charged and not open, and a retry says so and charges no more."""
+def test_an_opening_that_cannot_be_stored_is_given_back(shared: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows a database that breaks after the charge: nothing was read or said, so the charge goes back."""
     ann, account = shared.somebody()
 
     def fail(*_: object) -> None:
         raise RuntimeError("the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(shared.services.registry, "add_monitor", fail)
+        patch.setattr(shared.services.registry, "add_resource", fail)
         broken = shared.open(ann, key="broken")
     assert broken.status_code == 500
     assert broken.json()["charged"] is True
-    charged = shared.spent(account)
-    assert charged > 0
+    assert shared.spent(account) == 0
     again = shared.open(ann, key="broken")
-    assert (again.status_code, again.json()["code"]) == (409, "conflict")
-    assert shared.spent(account) == charged
+    assert (again.status_code, again.json()["code"]) == (409, "query_void")
     assert shared.call(ann, "GET", "/v1/monitors").json()["monitors"] == []
     (record,) = shared.services.ledger.queries(ann, after=None, count=5)
-    assert record.state is QueryStatus.FAILED_CHARGED
+    assert record.state is QueryStatus.FAILED_VOID

@@ -26,7 +26,7 @@ from server.statistics.asking import Statistics, ToAsk
 from server.statistics.terms import AskStatistic
 from server.wire.statistic_requests import StatisticBody
 from tests.journey.clinic import attach, clinic_in, open_account
-from tests.journey.test_monitors import Clinic, restarted
+from tests.journey.watched import Clinic, restarted
 
 STATISTICS = """\
 statistics:

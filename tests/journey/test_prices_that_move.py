@@ -20,8 +20,8 @@ from server.administration.budgets import root_of
 from server.administration.profiles import ProfileDataset
 from server.errors import Problem
 from server.journey import agreed_price
-from server.models.models import ToTrain
 from server.models.terms import TrainModel
+from server.resources.resources import Begun
 from server.services import Services
 from server.synthetic.terms import ColumnWish, MakeSynthetic
 from tests.journey.clinic import answer_to, clinic_in, open_account, question
@@ -165,9 +165,9 @@ def test_a_model_is_not_charged_more_than_its_spend(
     )
     between(services, monkeypatch, three_laplace_answers(services, who), 1)
     model = services.models.admit(request)
-    assert isinstance(model, ToTrain)
-    taken = [part.epsilon for part in model.charged if part.account == model.quoted.path[0].id]
-    services.models.abandon(model)
+    assert isinstance(model, Begun)
+    taken = [part.epsilon for part in model.charged if part.account == model.row.account]
+    services.resources.abandon(model)
     assert Fraction(9, 10) < sum(taken) <= 1
 
 
@@ -187,10 +187,9 @@ def test_a_synthetic_table_is_not_charged_more_than_its_spend(
         account=None,
         body_hash="1" * 64,
     )
-    planned = services.synthetic.plan(request)
     between(services, monkeypatch, three_laplace_answers(services, who), 1)
-    row = services.synthetic.make(planned)
-    record = services.ledger.query(row.id)
-    assert record is not None
-    taken = [part.epsilon for part in record.charged if part.account == row.account]
+    table = services.synthetic.admit(request)
+    assert isinstance(table, Begun)
+    taken = [part.epsilon for part in table.charged if part.account == table.row.account]
+    services.resources.abandon(table)
     assert Fraction(9, 10) < sum(taken) <= 1

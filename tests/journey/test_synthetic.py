@@ -14,9 +14,10 @@ from accountant.filter import FilterKind
 from accountant.states import QueryStatus
 from mechanisms import gateway
 from privacy.refusal import ExecutionFailed
+from server.resources.resources import Resources
 from server.synthetic import making
 from tests.journey.clinic import attach, clinic_in, services_of
-from tests.journey.test_monitors import Clinic, restarted
+from tests.journey.watched import Clinic, restarted
 
 BODY: dict[str, Any] = {"dataset": "clinic", "table": "people", "name": "drawn_people", "epsilon": "2"}
 
@@ -56,7 +57,7 @@ def test_a_table_is_charged_once_and_free_to_query(clinic: Clinic) -> None:
     made = make(clinic, who, "k1")
     assert made.status_code == 201, made.text
     body = made.json()
-    assert body["status"] == "ready"
+    assert body["status"] == "settled"
     assert body["rows"] == pytest.approx(3000, abs=60)
     spent = clinic.spent(account)
     assert Fraction(0) < spent <= Fraction(2)
@@ -79,7 +80,7 @@ def test_a_table_is_charged_once_and_free_to_query(clinic: Clinic) -> None:
         assert again.call(who, "GET", f"/v1/synthetic/{body['id']}").json() == body
         assert [one["id"] for one in again.call(who, "GET", "/v1/synthetic").json()["synthetic"]] == [body["id"]]
         gone = again.call(who, "DELETE", f"/v1/synthetic/{body['id']}").json()
-        assert (gone["status"], gone["measured"]) == ("archived", body["measured"])
+        assert (gone["status"], gone["measured"]) == ("closed", body["measured"])
         refused = ask(again, who, "SELECT COUNT(*) FROM drawn_people")
         assert (refused.status_code, refused.json()["code"]) == (422, "unknown_table")
         assert again.spent(account) == spent
@@ -183,7 +184,7 @@ def test_a_failure_after_rows_were_read_is_opaque_and_charged(clinic: Clinic, mo
     assert states == [QueryStatus.FAILED_CHARGED] * 2
     # The name is free again, and what failed says so.
     listed = clinic.call(who, "GET", "/v1/synthetic").json()["synthetic"]
-    assert [one["status"] for one in listed] == ["failed", "failed"]
+    assert [one["status"] for one in listed] == ["failed_charged", "failed_charged"]
     assert make(clinic, who).status_code == 201
 
 
@@ -196,7 +197,8 @@ def test_a_process_that_ends_while_rows_are_read_leaves_a_charge_and_no_name(
         clinic = Clinic(tmp_path, services, path)
         who, account = clinic.somebody(epsilon="10")
         with monkeypatch.context() as patch:
-            patch.setattr(making.Synthetics, "_fail", lambda *_: None)
+            patch.setattr(making.Synthetics, "_forget", lambda *_: None)
+            patch.setattr(Resources, "end", lambda *_, **__: True)
             patch.setattr(making, "measured", lambda *_: {}["as if it ended here"])
             assert make(clinic, who).status_code == 500
         (under_way,) = clinic.call(who, "GET", "/v1/synthetic").json()["synthetic"]
@@ -205,7 +207,7 @@ def test_a_process_that_ends_while_rows_are_read_leaves_a_charge_and_no_name(
         assert clinic.call(who, "DELETE", f"/v1/synthetic/{under_way['id']}").status_code == 409
     with services_of(tmp_path) as services:
         clinic.services = services
-        assert clinic.call(who, "GET", f"/v1/synthetic/{under_way['id']}").json()["status"] == "failed"
+        assert clinic.call(who, "GET", f"/v1/synthetic/{under_way['id']}").json()["status"] == "failed_charged"
         spent = clinic.spent(account)
         assert spent > 0
         assert make(clinic, who).status_code == 201
@@ -222,7 +224,7 @@ def test_a_slot_that_never_came_is_given_back(clinic: Clinic, monkeypatch: pytes
         raise ExecutionFailed(started=False)
 
     with monkeypatch.context() as patch:
-        patch.setattr(synthetic.private, "lease", away)
+        patch.setattr(synthetic.resources.private, "lease", away)
         assert make(clinic, who).json()["charged"] is False
     assert clinic.spent(account) == 0
     assert make(clinic, who).status_code == 201
@@ -245,13 +247,13 @@ def test_the_charge_is_there_before_the_first_row(clinic: Clinic, monkeypatch: p
     who, account = clinic.somebody(epsilon="10")
     synthetic = clinic.services.synthetic
     assert isinstance(synthetic, making.Synthetics)
-    genuine, spent = synthetic.private.run, []
+    genuine, spent = synthetic.resources.private.run, []
 
     def run(*arguments: Any, **named: Any) -> Any:
         spent.append(clinic.spent(account))
         return genuine(*arguments, **named)
 
-    monkeypatch.setattr(synthetic.private, "run", run)
+    monkeypatch.setattr(synthetic.resources.private, "run", run)
     body = make(clinic, who).json()
     assert len(spent) >= 2
     assert set(spent) == {clinic.spent(account)}
@@ -272,7 +274,11 @@ def test_a_shared_table_is_everybodys(tmp_path: Path) -> None:
         made = make(clinic, mine).json()
         assert ask(clinic, theirs, "SELECT COUNT(*) AS n FROM drawn_people").json()["rows"] == [[made["rows"]]]
         assert clinic.spent(account) == 0
-        assert clinic.call(theirs, "GET", f"/v1/synthetic/{made['id']}").json() == made
+        assert clinic.call(theirs, "GET", f"/v1/synthetic/{made['id']}").json() == {
+            **made,
+            "price": None,
+            "charged": [],
+        }
         assert clinic.call(theirs, "DELETE", f"/v1/synthetic/{made['id']}").status_code == 404
     with services_of(tmp_path) as services:
         assert services.catalogue.get("clinic") is not None

@@ -21,6 +21,7 @@ from sqlalchemy.exc import OperationalError
 from accountant.ledger import utc_now
 from server.monitors.monitors import Monitors
 from server.store.outbox import WAITING_MAX, Notice
+from server.store.resources import MONITORS
 from server.webhooks.addresses import read_network
 from server.webhooks.delivering import Deliveries
 from server.webhooks.destinations import read_destination
@@ -315,10 +316,10 @@ def test_nothing_is_lost_between_an_outcome_and_its_event(post: Post, monkeypatc
         with monkeypatch.context() as patch:
             patch.setattr(type(registry), "_put", refuse)
             monitor = post.clinic.open(ann, threshold="100", hits=2).json()["id"]
-            row = registry.monitor(monitor)
+            row = registry.resource(MONITORS, monitor)
             failed = post.clinic.evaluate(ann, monitor)
         assert (failed.status_code, failed.json()["code"]) == (500, "execution_failed")
-        assert registry.monitor(monitor) == row, "neither hit nor noise was stored"
+        assert registry.resource(MONITORS, monitor) == row, "neither hit nor noise was stored"
         assert registry.hits(monitor) == ()
         assert post.deliveries_of(ann, hook) == []
         # The event of its failure could not be stored either. The process goes on, and ends it when it can.
@@ -342,7 +343,7 @@ def require_late(post: Post, patch: pytest.MonkeyPatch) -> None:
         pace = post.clinic.monitors.journey.pace
         patch.setattr(pace, "sleep", lambda _: waited.append(len(post.deliveries_of(ann, hook))))
         post.passed(ann)
-        patch.setattr(post.clinic.monitors.private, "run", lambda *_, **__: 1 / 0)
+        patch.setattr(post.clinic.monitors.resources.private, "run", lambda *_, **__: 1 / 0)
         assert post.clinic.evaluate(ann, post.clinic.open(ann).json()["id"]).status_code == 500
         assert waited == [0, 1]
         assert [one["event"] for one in post.deliveries_of(ann, hook)] == ["monitor.failed", "monitor.passed"]

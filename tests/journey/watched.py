@@ -15,6 +15,7 @@ import httpx
 from server.app import create_app
 from server.monitors.monitors import Monitors
 from server.services import Services
+from server.store.resources import MONITORS, MonitorRow
 from tests.journey.clinic import PEOPLE, attach, open_account, services_of
 
 __all__ = ["COUNT", "Clinic", "restarted"]
@@ -72,6 +73,10 @@ class Clinic:
                 file.write(f"{person},40,female,town1,20000,280\r\n")
         self._people += more
         attach(self.services, self.path)
+
+    def row(self, monitor: str) -> MonitorRow | None:
+        """A monitor as it is stored."""
+        return self.services.registry.resource(MONITORS, monitor)
 
     @property
     def monitors(self) -> Monitors:

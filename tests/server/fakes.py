@@ -34,20 +34,19 @@ from server.admitted import InFlight, Settled
 from server.batches.batches import Choice, CountRow
 from server.batches.terms import AskedBatch
 from server.errors import Problem
+from server.jobs import AdmittedQuery
 from server.journey.query import Admitted
 from server.models.models import ToTrain
 from server.models.terms import TrainModel
+from server.monitors.monitors import Evaluation
 from server.monitors.terms import Evaluated, EvaluateMonitor, OpenMonitor
 from server.question import Question
 from server.services import DatasetRefused, OtherName
 from server.statistics.asking import ToAsk
 from server.statistics.terms import AskStatistic
-from server.store.batches import BatchRow
 from server.store.errors import NotReplaced, NotThere
-from server.store.models import ModelRow
-from server.store.monitors import MonitorRow
+from server.store.resources import BatchRow, MonitorRow, SyntheticRow
 from server.store.streams import StreamRow
-from server.store.synthetic import SyntheticRow
 from server.store.versions import EITHER, version_tag
 from server.store.webhooks import WebhookRow
 from server.streams.opening import Planned as PlannedStream
@@ -55,7 +54,8 @@ from server.streams.sealing import Frame
 from server.streams.streams import Standing, StreamQuestion
 from server.streams.terms import AskStream, OpenStream, Told
 from server.streams.terms import Terms as StreamTerms
-from server.synthetic.terms import MakeSynthetic, Planned
+from server.synthetic.making import ToDraw
+from server.synthetic.terms import MakeSynthetic
 from server.webhooks.webhooks import AddWebhook
 
 SECRET_LITERAL = "Zebedee-7731"
@@ -174,16 +174,29 @@ class FakeBatches:
         return None
 
 
+class FakeResources:
+    """A server in which nothing waits: nothing can be cancelled."""
+
+    def abandon(self, begun: AdmittedQuery) -> None:
+        raise AssertionError("nothing was begun")
+
+    def cancel(self, identifier: str) -> QueryStatus | None:
+        return None
+
+
 class FakeMonitors:
     """A server without monitors: none can be opened, so none is found."""
-
-    def open(self, request: OpenMonitor) -> MonitorRow:
-        raise Problem("unavailable", what="this fake opens no monitors")
 
     def estimate(self, request: OpenMonitor) -> Mapping[str, object]:
         raise Problem("unavailable", what="this fake opens no monitors")
 
-    def evaluate(self, row: MonitorRow, request: EvaluateMonitor) -> Evaluated:
+    def open(self, request: OpenMonitor) -> Settled | InFlight:
+        raise Problem("unavailable", what="this fake opens no monitors")
+
+    def begin(self, row: MonitorRow, request: EvaluateMonitor, *, again: bool = True) -> Evaluated | Evaluation:
+        raise Problem("unavailable", what="this fake evaluates no monitors")
+
+    def complete(self, begun: Evaluation) -> Evaluated:
         raise Problem("unavailable", what="this fake evaluates no monitors")
 
     def question_of(self, row: MonitorRow) -> tuple[str, str] | None:
@@ -240,12 +253,6 @@ class FakeModels:
     def complete(self, model: ToTrain) -> bytes:
         raise Problem("unavailable", what="this fake fits no models")
 
-    def abandon(self, model: ToTrain) -> None:
-        raise Problem("unavailable", what="this fake fits no models")
-
-    def cancel(self, row: ModelRow) -> QueryStatus | None:
-        return None
-
 
 class FakeStatistics:
     """A server without registered statistics: none can be asked, so none is listed."""
@@ -269,29 +276,26 @@ class FakeStatistics:
 class FakeSynthetic:
     """A server without synthetic tables: none can be made, so none is found."""
 
-    def earlier(self, request: MakeSynthetic) -> SyntheticRow | None:
-        return None
-
-    def plan(self, request: MakeSynthetic) -> Planned:
-        raise Problem("unavailable", what="this fake plans no synthetic tables")
-
     def estimate(self, request: MakeSynthetic) -> dict[str, Any]:
         raise Problem("unavailable", what="this fake estimates no synthetic tables")
 
-    def make(self, planned: Planned) -> SyntheticRow:
+    def admit(self, request: MakeSynthetic) -> Settled | InFlight | ToDraw:
         raise Problem("unavailable", what="this fake makes no synthetic tables")
 
-    def status(self, row: SyntheticRow) -> str:
-        return "failed"
+    def complete(self, table: ToDraw) -> bytes:
+        raise Problem("unavailable", what="this fake makes no synthetic tables")
+
+    def cancel(self, row: SyntheticRow) -> QueryStatus | None:
+        return None
+
+    def close(self, row: SyntheticRow, *, actor: str) -> None:
+        raise Problem("unavailable", what="this fake closes no synthetic tables")
 
     def readable(self, row: SyntheticRow, dataset: Dataset, principal: str) -> bool:
         return False
 
     def beside(self, dataset: Dataset, principal: str) -> Dataset:
         return dataset
-
-    def archive(self, row: SyntheticRow, *, actor: str) -> SyntheticRow:
-        return row
 
 
 class FakeProfiles:

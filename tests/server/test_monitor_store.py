@@ -10,9 +10,10 @@ from dataclasses import replace
 import pytest
 from sqlalchemy.exc import DBAPIError
 
-from server.store.monitors import MonitorRow, NotBegun
+from server.store.monitors import NotBegun
 from server.store.outbox import Notice
 from server.store.registry import Registry
+from server.store.resources import MONITORS, MonitorRow
 from tests.clocks import Clock
 from tests.databases import (  # noqa: F401 - fixtures are found by their names
     empty_postgresql_url,
@@ -25,7 +26,7 @@ from tests.databases import (  # noqa: F401 - fixtures are found by their names
 from tests.server.conftest import NOW, SECRET
 
 ROW = MonitorRow(
-    id="m_1", principal="ann", dataset="clinic", account="b_1", created="", terms="{}", sealed=b"\x00secret", left=2
+    id="m_1", principal="ann", dataset="clinic", account="b_1", price=None, terms="{}", sealed=b"\x00secret", left=2
 )
 
 
@@ -49,13 +50,13 @@ def _begun(
 
 def test_a_monitor_is_read_back_as_it_was_stored(registry: Registry) -> None:
     """Shows the row, its moment, and that an identifier stands for one monitor."""
-    made = registry.add_monitor(ROW)
+    made = registry.add_resource(MONITORS, ROW)
     assert made == replace(ROW, created="2026-03-01T12:00:00Z")
-    assert registry.monitor("m_1") == made
-    assert registry.monitor("m_2") is None
+    assert registry.resource(MONITORS, "m_1") == made
+    assert registry.resource(MONITORS, "m_2") is None
     with pytest.raises(DBAPIError):
-        registry.add_monitor(ROW)
-    assert registry.monitor("m_1") == made
+        registry.add_resource(MONITORS, ROW)
+    assert registry.resource(MONITORS, "m_1") == made
 
 
 def test_lists_are_the_newest_first_and_one_persons(registry: Registry) -> None:
@@ -64,26 +65,31 @@ def test_lists_are_the_newest_first_and_one_persons(registry: Registry) -> None:
     assert isinstance(clock, Clock)
     for number in range(5):
         clock.now = NOW + datetime.timedelta(seconds=number // 2)
-        registry.add_monitor(replace(ROW, id=f"m_{number}", principal="ann" if number != 3 else "bob"))
-    assert [row.id for row in registry.monitors("ann", after=None, count=9)] == ["m_4", "m_2", "m_1", "m_0"]
-    assert [row.id for row in registry.monitors("ann", after="m_2", count=1)] == ["m_1"]
-    assert [row.id for row in registry.monitors(None, after=None, count=2)] == ["m_4", "m_3"]
+        registry.add_resource(MONITORS, replace(ROW, id=f"m_{number}", principal="ann" if number != 3 else "bob"))
+    assert [row.id for row in registry.resources(MONITORS, "ann", dataset=None, after=None, count=9)] == [
+        "m_4",
+        "m_2",
+        "m_1",
+        "m_0",
+    ]
+    assert [row.id for row in registry.resources(MONITORS, "ann", dataset=None, after="m_2", count=1)] == ["m_1"]
+    assert [row.id for row in registry.resources(MONITORS, None, dataset=None, after=None, count=2)] == ["m_4", "m_3"]
 
 
 def test_of_two_outcomes_at_once_one_is_kept(registry: Registry) -> None:
     """Shows that an outcome of an older state changes nothing, and that a failure leaves the state alone."""
-    row = registry.add_monitor(ROW)
+    row = registry.add_resource(MONITORS, ROW)
     first, second = (_begun(registry) for _ in range(2))
     assert (first, second) == (1, 2)
     assert registry.end_evaluation(row, 2, outcome="passed", detail='{"gap": 1}', sealed=b"new", left=1, notice=NOTICE)
     assert not registry.end_evaluation(
         row, 1, outcome="passed", detail='{"gap": 2}', sealed=b"old", left=1, notice=NOTICE
     )
-    kept = registry.monitor("m_1")
+    kept = registry.resource(MONITORS, "m_1")
     assert kept is not None
     assert (kept.sealed, kept.left, kept.revision) == (b"new", 1, 1)
     registry.note_evaluation("m_1", 1, outcome="failed", detail=None, notice=NOTICE)
-    assert registry.monitor("m_1") == kept
+    assert registry.resource(MONITORS, "m_1") == kept
     assert [(one.number, one.outcome) for one in registry.evaluations("m_1", count=9)] == [(2, "passed"), (1, "failed")]
     assert [one.number for one in registry.hits("m_1")] == [2]
     assert registry.evaluation("m_1", 1).outcome == "failed"
@@ -91,7 +97,7 @@ def test_of_two_outcomes_at_once_one_is_kept(registry: Registry) -> None:
 
 def test_what_was_said_last_is_not_what_failed_last(registry: Registry) -> None:
     """Shows that failures, and evaluations under way, say nothing."""
-    row = registry.add_monitor(ROW)
+    row = registry.add_resource(MONITORS, ROW)
     assert registry.last_said("m_1") is None
     numbers = [_begun(registry) for _ in range(3)]
     assert registry.end_evaluation(row, 1, outcome="not_passed", detail=None, sealed=b"new", left=2, notice=NOTICE)
@@ -103,17 +109,17 @@ def test_what_was_said_last_is_not_what_failed_last(registry: Registry) -> None:
 
 def test_the_database_refuses_more_hits_than_there_are(registry: Registry) -> None:
     """Shows that no number of hits below zero can be stored."""
-    row = registry.add_monitor(ROW)
+    row = registry.add_resource(MONITORS, ROW)
     number = _begun(registry)
     assert number == 1
     with pytest.raises(DBAPIError):
         registry.end_evaluation(row, number, outcome="passed", detail=None, sealed=b"", left=-1, notice=NOTICE)
-    assert registry.monitor("m_1") == row
+    assert registry.resource(MONITORS, "m_1") == row
 
 
 def test_evaluations_are_counted_once_each_and_no_more_than_stated(registry: Registry) -> None:
     """Shows eight threads that begin evaluations at the same time: each gets a number of its own, up to the most."""
-    registry.add_monitor(ROW)
+    registry.add_resource(MONITORS, ROW)
     numbers: list[int | NotBegun] = []
 
     def begin() -> None:
@@ -131,7 +137,7 @@ def test_evaluations_are_counted_once_each_and_no_more_than_stated(registry: Reg
 def test_one_version_is_evaluated_once_at_a_time(registry: Registry) -> None:
     """Shows that a standing question waits for another evaluation of its version, and not for those of others; and
     that what the server does by itself is done once for each version."""
-    row = registry.add_monitor(ROW)
+    row = registry.add_resource(MONITORS, ROW)
     assert _begun(registry, standing=True) == 1
     assert _begun(registry, standing=True) is NotBegun.UNDER_WAY
     assert registry.under_way("m_1", version="1:d")
@@ -168,7 +174,7 @@ def test_what_the_server_evaluates_by_itself(registry: Registry) -> None:
 
 def test_what_is_over_stays_as_it_is(registry: Registry) -> None:
     """Shows that an evaluation that was ended as one of a process that died takes no outcome any more."""
-    row = registry.add_monitor(ROW)
+    row = registry.add_resource(MONITORS, ROW)
     assert _begun(registry) == 1
     assert registry.evaluating() == {"i_1"}
     assert [one.number for one in registry.evaluations_of({"i_1"})] == [1]
@@ -177,5 +183,5 @@ def test_what_is_over_stays_as_it_is(registry: Registry) -> None:
     assert registry.evaluating() == frozenset()
     assert not registry.end_evaluation(row, 1, outcome="passed", detail="{}", sealed=b"new", left=1, notice=NOTICE)
     assert not registry.note_evaluation("m_1", 1, outcome="passed", detail="{}", notice=NOTICE)
-    assert registry.monitor("m_1") == row
+    assert registry.resource(MONITORS, "m_1") == row
     assert registry.evaluation("m_1", 1).outcome == "failed"

@@ -36,6 +36,7 @@ GET    /v1/accounting/simulate                   admin analyst auditor dashboard
 GET    /v1/batches                               admin analyst auditor owner
 POST   /v1/batches                               admin analyst owner
 GET    /v1/batches/{batch_id}                    admin analyst auditor owner
+POST   /v1/batches/{batch_id}:cancel             admin analyst owner
 POST   /v1/batches:estimate                      admin analyst owner
 GET    /v1/budgets                               admin analyst auditor dashboard owner
 POST   /v1/budgets                               admin
@@ -74,6 +75,7 @@ POST   /v1/models:estimate                       admin analyst owner
 GET    /v1/monitors                              admin analyst auditor owner
 POST   /v1/monitors                              admin analyst owner
 GET    /v1/monitors/{monitor_id}                 admin analyst auditor owner
+DELETE /v1/monitors/{monitor_id}                 admin analyst owner
 POST   /v1/monitors/{monitor_id}/evaluations     admin analyst owner
 POST   /v1/monitors:estimate                     admin analyst owner
 POST   /v1/statistics                            admin analyst owner
@@ -89,6 +91,7 @@ POST   /v1/synthetic                             admin analyst owner
 POST   /v1/synthetic:estimate                    admin analyst owner
 GET    /v1/synthetic/{synthetic_id}              admin analyst auditor owner
 DELETE /v1/synthetic/{synthetic_id}              admin analyst owner
+POST   /v1/synthetic/{synthetic_id}:cancel       admin analyst owner
 GET    /v1/principals                            admin
 POST   /v1/principals                            admin
 GET    /v1/principals/{name}                     admin
