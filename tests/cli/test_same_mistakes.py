@@ -108,6 +108,7 @@ def _open(home: Path, *, rooted: bool) -> Iterator[Doors]:
         synthetic=Mock(),
         models=Mock(),
         statistics=Mock(),
+        webhooks=Mock(),
         batches=Mock(),
     )
     with asyncio.Runner() as runner:
