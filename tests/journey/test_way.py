@@ -20,8 +20,8 @@ query is asked about likewise, and 201 where the lift was cut: blocks that are c
 It became 212 where each kind of statistic got a file with its sums, what stored releases choose left admission, and
 joins with public tables came; and 216 with what nested blocks share, nodes of dates and the tables of FROM items. It
 is 230 to 234, by what noise brings, with conditions before joins and the order of joins, steps of values, kept
-totals, quantiles by name, the price that is agreed, and files that were cut where they change subject; and 236 to 238 with
-the columns of statements, and differences of moments whose range is wide."""
+totals, quantiles by name, the price that is agreed, and files that were cut where they change subject. It is 236 to
+238 with the columns of statements, and differences of moments whose range is wide."""
 
 CALLS_MAX = 1_220
 """970 to 998, of an aim of 350: the same cuts, and a call for each node of a tree that is written. 930 became 998 with
