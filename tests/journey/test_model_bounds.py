@@ -14,7 +14,7 @@ from mechanisms.measurement import Integers, Measurement, Perturbed
 from mechanisms.randomness import BitSource
 from privacy.composition import compose
 from privacy.refusal import ExecutionFailed
-from server.models.models import ToTrain
+from server.resources.resources import Begun
 from tests.journey.clinic import attach, clinic_in
 from tests.journey.test_models import body, models_of, request_of, train
 from tests.journey.test_monitors import Clinic
@@ -79,11 +79,11 @@ def test_all_that_is_drawn_is_in_the_charge(clinic: Clinic, monkeypatch: pytest.
     monkeypatch.setattr(gateway, "perturb", recorded)
     who, _ = clinic.somebody(epsilon="100")
     asked = models_of(clinic).admit(request_of(clinic, who, sql=SQL, iterations=5))
-    assert isinstance(asked, ToTrain)
+    assert isinstance(asked, Begun)
     models_of(clinic).complete(asked)
     assert [one.statistic.name for one in seen] == ["s0", "count", *["gradient"] * 5, "outcomes"]
     drawn = compose(tuple(one.event() for one in seen[:-1])).mu_squared
-    charged = compose(asked.quoted.events).mu_squared
+    charged = asked.planned.offer.loss.mu_squared
     assert drawn is not None
     assert charged is not None
     assert charged * Fraction(999, 1000) <= drawn <= charged
@@ -94,7 +94,7 @@ def test_a_failure_keeps_the_whole_charge(clinic: Clinic, monkeypatch: pytest.Mo
     who, account = clinic.somebody(epsilon="100")
     models = models_of(clinic)
     asked = models.admit(request_of(clinic, who, sql=SQL))
-    assert isinstance(asked, ToTrain)
+    assert isinstance(asked, Begun)
     charged = clinic.spent(account)
     assert charged > 0
 
