@@ -30,6 +30,7 @@ from tests.server.fakes import (
     FakeStatistics,
     FakeStreams,
     FakeSynthetic,
+    FakeWebhooks,
     query,
 )
 
@@ -224,6 +225,7 @@ def test_services_are_built_and_closed_with_the_server(world: World, monkeypatch
             resources=FakeResources(),
             monitors=FakeMonitors(),
             streams=FakeStreams(),
+            webhooks=FakeWebhooks(),
             synthetic=FakeSynthetic(),
             models=FakeModels(),
             statistics=FakeStatistics(),
