@@ -158,9 +158,12 @@ def test_one_version_is_evaluated_once_at_a_time(registry: Registry) -> None:
 def test_what_the_server_evaluates_by_itself(registry: Registry) -> None:
     """Shows open monitors without an evaluation of a version, the oldest first, of principals who are not disabled."""
     registry.create_principal("ann", "analyst", actor="test")
-    registry.add_monitor(ROW)
-    for number, (background, left) in enumerate([(True, 1), (True, 2), (True, 0)], start=2):
-        registry.add_monitor(replace(ROW, id=f"m_{number}", background=background, left=left))
+    registry.add_resource(MONITORS, ROW)
+    for number in (2, 3, 4):
+        row = registry.add_resource(MONITORS, replace(ROW, id=f"m_{number}", background=True))
+    last = registry.begin_evaluation("m_4", version="1:c", most=5, instance="i_1", standing=True)
+    assert not isinstance(last, NotBegun)
+    assert registry.end_evaluation(row, 1, outcome="passed", detail="{}", sealed=b"", left=0, notice=NOTICE)
     assert registry.watched_datasets() == ("clinic",)
     assert [row.id for row in registry.unevaluated("clinic", version="1:d")] == ["m_2", "m_3"]
     assert registry.unevaluated("other", version="1:d") == ()
