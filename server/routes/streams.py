@@ -56,7 +56,7 @@ _EXAMPLE = {
 _OTHER = {
     "dataset": "demo",
     "sql": "SELECT department, SUM(cost) FROM visits GROUP BY department",
-    "contribution": {"rows_per_unit": 20},
+    "contribution": {"rows_per_unit": 20, "groups_per_unit": 20, "rows_per_unit_and_group": 20},
     "epsilon": "1",
 }
 _QUERIES = {"queries": [{"where": [{"key": "birth_year", "low": 1950, "high": 1979}]}, {"where": []}]}
