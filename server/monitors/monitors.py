@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from accountant.account import Account
-from accountant.errors import BudgetExhausted, LedgerError, PriceMoved
+from accountant.errors import BudgetExhausted, LedgerError
 from accountant.request import ReserveRequest, Reuse
 from accountant.states import QueryStatus
 from engines.protocol import EngineLease
@@ -207,7 +207,7 @@ class Monitors:
 
         They are looks at rows: how many of them a root affords is bounded by the floor, as for questions.
         """
-        greatest = max(terms.epsilon, terms.answer_epsilon or Fraction(0), offer.cost)
+        greatest = max(terms.epsilon, terms.answer_epsilon or Fraction(0))
         if greatest > offer.dataset.limits.epsilon_max:
             raise Refused([above_most(offer.dataset.limits.epsilon_max)])
         floor = Floor.of(offer.dataset, offer.path[-1])
@@ -386,7 +386,7 @@ class Monitors:
             self._failed(row, counted)
             raise overtaken()
         if answered:
-            detail |= self._answered(row, number, terms, compared, most=asked.dataset.limits.epsilon_max)
+            detail |= self._answered(row, number, terms, compared)
             text = json.dumps(detail)
             notice = notice_of(row, counted, outcome=outcome, detail=text, left=run.left)
             self.registry.note_evaluation(row.id, number, outcome=outcome, detail=text, notice=notice)
@@ -405,9 +405,7 @@ class Monitors:
         notice = notice_of(row, counted, outcome="failed", detail=None)
         self.registry.note_evaluation(row.id, counted.number, outcome="failed", detail=None, notice=notice)
 
-    def _answered(
-        self, row: MonitorRow, number: int, terms: Terms, compared: Compared, *, most: Fraction
-    ) -> dict[str, object]:
+    def _answered(self, row: MonitorRow, number: int, terms: Terms, compared: Compared) -> dict[str, object]:
         """The answer to a hit, charged now: beyond the threshold by how much, by itself and with the gap."""
         numeric, hit = terms.numeric, compared.hit
         assert numeric is not None
@@ -419,7 +417,6 @@ class Monitors:
                     query_id=query_id,
                     principal=row.principal,
                     account=row.account,
-                    most=most,
                     body_hash=hashlib.sha256(query_id.encode()).hexdigest(),
                     cores=(charge_of(ResourceKind.MONITOR, query_id, (numeric.answer_event(),)),),
                     reuse=Reuse.NONE,
@@ -428,9 +425,6 @@ class Monitors:
             )
         except BudgetExhausted:
             return {"answer_refused": "budget_exhausted"}
-        except PriceMoved:
-            # By now it would take more of the account than the policy lets one question take.
-            return {"answer_refused": "policy_forbids"}
         except LedgerError:
             return {"answer_refused": "unavailable"}
         answer = compared.answer(numeric, self.resources.bits)

@@ -103,6 +103,7 @@ def _open(home: Path, *, rooted: bool) -> Iterator[Doors]:
         registrar=catalogue,
         jobs=jobs,
         profiles=Profiles(ledger, catalogue, Mock(), Mock(), SystemBits(), Pace()),
+        resources=Mock(),
         monitors=Mock(),
         streams=Mock(),
         synthetic=Mock(),
