@@ -52,8 +52,8 @@ def above_most(most: Fraction) -> Finding:
     return Finding(
         code="policy_forbids",
         what="a monitor at this epsilon is refused",
-        why=f"The dataset lets one question take {decimal_text(most)} at most, and a monitor is one.",
-        instead=(f"name an epsilon of {decimal_text(most)} at most", "open several monitors"),
+        why=f"The dataset lets one question take {decimal_text(most)} of an account at most, and a monitor is one.",
+        instead=(f"name a smaller epsilon, {decimal_text(most)} at most", "open several monitors"),
     )
 
 

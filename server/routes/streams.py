@@ -109,13 +109,8 @@ async def estimate_stream(request: Request, caller: Annotated[Caller, Depends(ro
     planned = await _called(services, caller, wanted.dataset, partial(services.streams.plan, wanted))
     terms = planned.terms
     half = math.sqrt(terms.noise.cell_variance * terms.cells / 2) * float(terms.step)
-    price = {
-        "epsilon": decimal_text(planned.cost, places=12),
-        "own": {"epsilon": decimal_text(terms.epsilon), "delta": "0"},
-    }
-    verdict = "affordable" if planned.affordable else "exhausted"
     told = {"cells": terms.cells, **_promised(terms), "error_of_half": half}
-    return json_response({**told, "verdict": verdict, "price": price})
+    return json_response({**told, "verdict": planned.offer.verdict.value, "price": planned.offer.price()})
 
 
 @router.post(

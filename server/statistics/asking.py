@@ -27,7 +27,7 @@ from privacy.numbers import decimal_text
 from privacy.policy import Dataset
 from privacy.refusal import ExecutionFailed, Refused
 from privacy.values import Json
-from server.admitted import InFlight, Settled
+from server.admitted import InFlight, Settled, retried
 from server.journey.admission import Served
 from server.journey.agreed_price import at_agreed_price, moved
 from server.journey.pace import Pace
@@ -41,6 +41,9 @@ from sql_rewrite.own_statistics import OwnKind, lift_statistic
 from sql_rewrite.plan_key import core_key
 
 __all__ = ["Statistics", "ToAsk"]
+
+_DRAWS_MAX = 16
+"""Draws of one question under keys of its own; later ones are found by their identifiers alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +79,8 @@ class Statistics:
         quoted = self.quotes.quote(request)
         moments = self.pace.moments(quoted.form.work)
         return {
-            "verdict": "affordable" if all(account.admits(quoted.loss) for account in quoted.path) else "exhausted",
-            "price": {"epsilon": decimal_text(quoted.cost, places=12), "own": _own(quoted)},
+            "verdict": quoted.offer.verdict.value,
+            "price": {**quoted.offer.price(), "own": _own(quoted)},
             **test_body(quoted, request.confidence),
             "first_moment_seconds": round(moments.first, 3),
             "tick_seconds": round(moments.tick, 4),
@@ -89,13 +92,13 @@ class Statistics:
         if request.idempotency_key is not None:
             earlier = self.ledger.earlier(request.principal, request.idempotency_key, request.body_hash)
             if earlier is not None:
-                return _retried(earlier)
+                return retried(earlier)
         query_id = f"q_{secrets.token_hex(12)}"
         quoted, reserved = at_agreed_price(
             lambda: self._reserved(query_id, request), refused=lambda: moved("the statistic")
         )
         if not reserved.fresh:
-            return _retried(reserved)
+            return retried(reserved)
         with self._lock:
             self._waiting.add(reserved.query_id)
         return ToAsk(reserved.query_id, request, quoted, tuple(reserved.charged), started)
@@ -103,27 +106,35 @@ class Statistics:
     def _reserved(self, query_id: str, request: AskStatistic) -> tuple[Quoted, Reserved]:
         """The price on the accounts as they are now, and its reservation. Errors: as of `admit`, and PriceMoved."""
         quoted = self.quotes.quote(request)
+        offer = quoted.offer
         key, body_hash = request.idempotency_key, request.body_hash
         identity = _identity(quoted, request)
         if key is None:
-            earlier = self.ledger.earlier(request.principal, f"{STATISTIC} {identity}", identity)
-            if earlier is None or earlier.state in (QueryStatus.SETTLED, QueryStatus.RESERVED):
-                key, body_hash = f"{STATISTIC} {identity}", identity
+            key, body_hash = self._key(request.principal, identity), identity
         # Each draw is a release of its own.
         drawn = hashlib.sha256(f"{identity} {query_id}".encode()).hexdigest()
         return quoted, self.ledger.reserve(
             ReserveRequest(
                 query_id=query_id,
                 principal=request.principal,
-                account=quoted.path[0].id,
+                account=offer.account.id,
                 body_hash=body_hash,
-                cores=(CoreCharge(core_key=drawn, quality=Fraction(1), events=(quoted.tested.event(),), lent=False),),
+                cores=(CoreCharge(core_key=drawn, quality=Fraction(1), events=offer.events, lent=False),),
                 idempotency_key=key,
                 reuse=Reuse.NONE,
-                most=quoted.cost,
-                description={STATISTIC: quoted.own.name, "cores": [], "noise": "laplace"},
+                most=offer.cost,
+                description={STATISTIC: quoted.own.name, "cores": [], "noise": offer.noise},
             )
         )
+
+    def _key(self, principal: str, identity: str) -> str | None:
+        """Under which a question has its stored outcome: another one after each draw that failed, up to a number."""
+        for number in range(1, _DRAWS_MAX + 1):
+            key = f"{STATISTIC} {identity} {number}"
+            earlier = self.ledger.earlier(principal, key, identity)
+            if earlier is None or earlier.state in (QueryStatus.SETTLED, QueryStatus.RESERVED):
+                return key
+        return None
 
     def complete(self, asked: ToAsk) -> bytes:
         """Counts, tests and releases in one slot, until a visible moment. Errors: ExecutionFailed."""
@@ -252,12 +263,3 @@ def _identity(quoted: Quoted, request: AskStatistic) -> str:
         "version": 1,
     }
     return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-
-
-def _retried(earlier: Reserved) -> Settled | InFlight:
-    """An earlier request's answer. Errors: ExecutionFailed for one that ended without."""
-    if earlier.answer is not None:
-        return Settled(earlier.query_id, earlier.answer)
-    if earlier.state is not QueryStatus.RESERVED:
-        raise ExecutionFailed(started=earlier.state is not QueryStatus.FAILED_VOID and bool(earlier.charged))
-    return InFlight(earlier.query_id)

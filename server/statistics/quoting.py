@@ -15,13 +15,13 @@ from mechanisms.measurement import plain_text
 from mechanisms.tested_statistics import ProposedQuantiles, StableMode, Term, Tested
 from privacy.currency import PURE
 from privacy.events.approximate import approximate_loss
-from privacy.loss import Loss
 from privacy.policy import Dataset, OwnStatistic
 from privacy.refusal import Refused
 from privacy.unit import Neighbouring
 from server.floor import Floor
 from server.journey.admission import Admission
 from server.question import Question
+from server.resources.offer import Offer
 from server.spends import affordable_amount, cost_on
 from server.statistics import refusals
 from server.statistics.terms import AskStatistic
@@ -43,14 +43,9 @@ class Quoted:
     path: tuple[Account, ...]
 
     @property
-    def loss(self) -> Loss:
-        """What it costs, whichever way the test ends."""
-        return self.tested.event().loss()
-
-    @property
-    def cost(self) -> Fraction:
-        """How much less of the paying account would remain."""
-        return cost_on(self.path[0], self.loss)
+    def offer(self) -> Offer:
+        """Its charge, whichever way the test ends."""
+        return Offer(dataset=self.dataset, path=self.path, events=(self.tested.event(),), noise="laplace")
 
 
 def allowed(dataset: Dataset, *, trusted: bool) -> tuple[OwnStatistic, ...]:

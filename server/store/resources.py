@@ -35,7 +35,7 @@ R = TypeVar("R", bound="ResourceRow")
 class ResourceRow:
     """What every resource has. `terms` and `price` are JSON that its owner and overseers may read: no text of SQL.
 
-    `price` is what was agreed (server/resources/price.py); None for what version 0.10.0 stored. `closed` is when it was
+    `price` is what was agreed (server/resources/offer.py); None for what version 0.10.0 stored. `closed` is when it was
     closed.
     """
 

@@ -8,11 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from accountant.account import Account
 from accountant.request import Reuse
 from mechanisms.streams.price import StreamNoise
 from privacy.bounds import AskedContribution
-from privacy.loss import ZERO_LOSS, Loss
+from privacy.composition import compose
 from privacy.norms import NormPower
 from privacy.policy import Dataset
 from privacy.refusal import Refused
@@ -21,7 +20,7 @@ from server.answer import Journey
 from server.floor import Floor
 from server.journey.query import Prepared
 from server.question import Question
-from server.spends import cost_on
+from server.resources.offer import Offer
 from server.streams.cells import frame_of, groups_of, step_of, sums_of
 from server.streams.refusals import (
     BEYOND_TERMS,
@@ -42,16 +41,11 @@ __all__ = ["Planned", "plan_stream", "prepared_again", "question_of"]
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A stream that may be opened: its terms, what it is about, and who pays. `cost` is what the account would say.
-
-    `affordable`: whether every account of the path admits it as it is now.
-    """
+    """A stream that may be opened: its terms, what it is about, and its price on the accounts of that moment."""
 
     terms: Terms
     frame: Frame
-    path: tuple[Account, ...]
-    cost: Fraction
-    affordable: bool
+    offer: Offer
 
 
 def plan_stream(journey: Journey, request: OpenStream, *, restores: Callable[[str], int], salt: str) -> Planned:
@@ -76,14 +70,13 @@ def plan_stream(journey: Journey, request: OpenStream, *, restores: Callable[[st
     frame = frame_of(prepared, text, salt=salt)
     cells = sum(bool(keys) for keys in frame.domain)
     terms = _terms(request, statistic, cells=cells, restores=restores(path[-1].id))
-    loss = _loss(terms.noise)
-    if terms.epsilon > dataset.limits.epsilon_max:
+    offer = Offer(dataset=dataset, path=tuple(path), events=terms.noise.events(), noise="sparse_vector")
+    if max(terms.epsilon, offer.cost) > dataset.limits.epsilon_max:
         raise Refused([above_most(dataset.limits.epsilon_max)])
     floor = Floor.of(dataset, path[-1])
-    if floor.missing(loss, runs=terms.queries) > 1:
+    if floor.missing(offer.loss, runs=terms.queries) > 1:
         raise Refused([below_floor(terms.queries, floor)])
-    affordable = all(account.admits(loss) for account in path)
-    return Planned(terms, frame, tuple(path), cost_on(path[0], loss), affordable)
+    return Planned(terms, frame, offer)
 
 
 def _text(request: OpenStream, dataset: Dataset) -> StreamText | str:
@@ -102,7 +95,7 @@ def _terms(request: OpenStream, statistic: Statistic, *, cells: int, restores: i
     try:
         noise = StreamNoise.for_epsilon(request.epsilon, change=statistic.sensitivity.l1, updates=request.updates)
         # What the ledger refuses is refused before anything is charged.
-        _loss(noise)
+        compose(noise.events())
     except ValueError as error:
         raise Refused([noise_unreachable(str(error))]) from None
     if request.tolerance is None:
@@ -126,10 +119,6 @@ def _terms(request: OpenStream, statistic: Statistic, *, cells: int, restores: i
 def _least_tolerance(noise: StreamNoise, request: OpenStream) -> int:
     wrong = noise.wrong_updates(tolerance=0, queries=request.queries)
     return math.ceil(float(noise.query_scale) * math.log(2 * wrong / request.updates))
-
-
-def _loss(noise: StreamNoise) -> Loss:
-    return sum((event.loss() for event in noise.events()), ZERO_LOSS)
 
 
 def prepared_again(

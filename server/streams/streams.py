@@ -20,7 +20,7 @@ from typing import Final
 
 from accountant.errors import LedgerError
 from accountant.ledger import Ledger
-from accountant.request import CoreCharge, ReserveRequest, Reuse
+from accountant.request import CoreCharge, Reserved, ReserveRequest, Reuse
 from accountant.states import QueryStatus
 from engines.protocol import StatementEngine
 from mechanisms.randomness import BitSource
@@ -31,9 +31,11 @@ from privacy.policy import Dataset
 from privacy.refusal import ExecutionFailed
 from server.answer import Journey
 from server.journey.admission import Served
+from server.journey.agreed_price import at_agreed_price, moved
 from server.journey.query import Prepared
 from server.log import logger
 from server.published import STREAM
+from server.resources.offer import Offer
 from server.sealing import Seal, SealBroken
 from server.store.registry import Registry
 from server.store.streams import StreamRow
@@ -99,9 +101,13 @@ class Streams:
             earlier = self.ledger.earlier(request.principal, request.idempotency_key, request.body_hash)
             if earlier is not None:
                 return self._opened(earlier.query_id)
-        planned = self.plan(request)
         stream = f"st_{secrets.token_hex(12)}"
-        reserved = self.ledger.reserve(_reservation(stream, request, planned))
+
+        def attempt() -> tuple[Planned, Reserved]:
+            planned = self.plan(request)
+            return planned, self.ledger.reserve(_reservation(stream, request, planned.offer))
+
+        planned, reserved = at_agreed_price(attempt, refused=lambda: moved("the stream"))
         if not reserved.fresh:
             return self._opened(reserved.query_id)
         noise = planned.terms.noise
@@ -110,7 +116,7 @@ class Streams:
             id=stream,
             principal=request.principal,
             dataset=request.dataset,
-            account=planned.path[0].id,
+            account=planned.offer.account.id,
             created="",
             terms=planned.terms.to_json(),
             frame=planned.frame.sealed(self.seal, stream=stream),
@@ -356,19 +362,20 @@ class Streams:
             logger().error("query_unsettled", query_id=stream_id, exception=type(error).__name__)
 
 
-def _reservation(stream: str, request: OpenStream, planned: Planned) -> ReserveRequest:
+def _reservation(stream: str, request: OpenStream, offer: Offer) -> ReserveRequest:
     """One charge for all of it, under a key that nothing else has: no stored release serves it."""
     key = hashlib.sha256(f"{STREAM} {stream}".encode()).hexdigest()
-    charge = CoreCharge(core_key=key, quality=Fraction(1), events=planned.terms.noise.events(), lent=False)
+    charge = CoreCharge(core_key=key, quality=Fraction(1), events=offer.events, lent=False)
     return ReserveRequest(
         query_id=stream,
         principal=request.principal,
-        account=planned.path[0].id,
+        account=offer.account.id,
         body_hash=request.body_hash,
         cores=(charge,),
         idempotency_key=request.idempotency_key,
         reuse=Reuse.NONE,
-        description={STREAM: stream, "cores": [], "noise": "sparse_vector"},
+        most=offer.cost,
+        description={STREAM: stream, "cores": [], "noise": offer.noise},
     )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from server.wire.answers import Amount, AnswerModel
+from server.wire.answers import AnswerModel
+from server.wire.resources import ResourceEstimate
 from server.wire.words import StateWord
 
 __all__ = [
@@ -12,7 +13,6 @@ __all__ = [
     "StatisticAnswer",
     "StatisticEstimateAnswer",
     "StatisticList",
-    "StatisticPriceAnswer",
     "StatisticTestAnswer",
 ]
 
@@ -36,13 +36,6 @@ class StatisticList(AnswerModel):
     """The registered statistics that the caller may ask."""
 
     statistics: list[RegisteredStatisticAnswer]
-
-
-class StatisticPriceAnswer(AnswerModel):
-    """What a statistic would cost, whichever way its test ends."""
-
-    epsilon: str = Field(description="How much less of the paying account would remain.")
-    own: Amount = Field(description="What the outcome promises by itself.")
 
 
 class StatisticTestAnswer(AnswerModel):
@@ -70,11 +63,9 @@ class _Promised(AnswerModel):
     test: StatisticTestAnswer
 
 
-class StatisticEstimateAnswer(_Promised):
+class StatisticEstimateAnswer(_Promised, ResourceEstimate):
     """What a statistic would cost, test and promise. Nothing was read or charged."""
 
-    verdict: str = Field(description="`affordable`, or `exhausted` where an account does not admit it now.")
-    price: StatisticPriceAnswer
     first_moment_seconds: float = Field(description="When it is there at the earliest.")
     tick_seconds: float
 

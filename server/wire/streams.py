@@ -10,7 +10,7 @@ from pydantic import Field, PlainValidator, StrictBool, StrictInt, model_validat
 from mechanisms.streams.price import UPDATES_MAX
 from privacy.numbers import PICO
 from server.streams.terms import Within
-from server.wire.answers import Amount, AnswerModel
+from server.wire.answers import AnswerModel
 from server.wire.requests import (
     DATASET_PATTERN,
     SQL_LENGTH_MAX,
@@ -21,6 +21,7 @@ from server.wire.requests import (
     decimal_schema,
     read_amount,
 )
+from server.wire.resources import ResourceEstimate
 from server.wire.words import FoundWord, StreamWord
 from sql_rewrite.stream_text import StreamColumn
 
@@ -31,7 +32,6 @@ __all__ = [
     "StreamEstimate",
     "StreamKey",
     "StreamList",
-    "StreamPriceAnswer",
     "StreamQueriesAnswer",
     "StreamQueriesBody",
     "StreamQueryAnswer",
@@ -180,14 +180,7 @@ class StreamKey(AnswerModel):
     last: str | int | bool | None
 
 
-class StreamPriceAnswer(AnswerModel):
-    """A price: of the account, and by itself."""
-
-    epsilon: str = Field(description="What it would take of the caller's account.")
-    own: Amount = Field(description="What the stream promises by itself, whatever account pays.")
-
-
-class StreamEstimate(AnswerModel):
+class StreamEstimate(ResourceEstimate):
     """What a stream would promise, and what it would cost."""
 
     cells: int
@@ -198,8 +191,6 @@ class StreamEstimate(AnswerModel):
         description="Updates that all queries would use up on average if the synopsis had no error at all."
     )
     error_of_half: float = Field(description="Standard error of the sum of half of the cells, before any update.")
-    verdict: str = Field(description="`affordable`, or `exhausted` where an account does not admit it now.")
-    price: StreamPriceAnswer = Field(description="Of all of it together, charged when it is opened.")
 
 
 class StreamAnswer(AnswerModel):

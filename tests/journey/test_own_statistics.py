@@ -176,7 +176,7 @@ def test_an_account_without_delta_cannot_pay(clinic: Clinic) -> None:
     assert told["code"] == "policy_forbids"
     assert "delta" in told["why"]
     poor, _ = clinic.somebody(epsilon="0.5")
-    assert clinic.call(poor, "POST", "/v1/statistics:estimate", body()).json()["verdict"] == "exhausted"
+    assert clinic.call(poor, "POST", "/v1/statistics:estimate", body()).json()["verdict"] == "rejected_budget"
     assert ask(clinic, poor).json()["code"] == "budget_exhausted"
 
 
@@ -215,6 +215,12 @@ def test_the_charge_comes_before_the_first_row(clinic: Clinic, monkeypatch: pyte
     assert isinstance(again, ToAsk)
     statistics.abandon(again)
     assert clinic.spent(account) == charged
+    # What is drawn after them is what a repeat reads.
+    answered = ask(clinic, who, width="5").json()
+    assert clinic.spent(account) > charged
+    paid = clinic.spent(account)
+    assert ask(clinic, who, width="5").json() == answered
+    assert clinic.spent(account) == paid
 
 
 def test_what_the_gateway_gets_is_what_was_priced(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:

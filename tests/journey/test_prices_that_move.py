@@ -16,6 +16,7 @@ import pytest
 
 from mechanisms.families import NoiseFamily
 from mechanisms.private_descent import Method
+from privacy.refusal import Refused
 from server.administration.budgets import root_of
 from server.administration.profiles import ProfileDataset
 from server.errors import Problem
@@ -23,7 +24,9 @@ from server.journey import agreed_price
 from server.models.terms import TrainModel
 from server.resources.resources import Begun
 from server.services import Services
+from server.streams.terms import OpenStream
 from server.synthetic.terms import ColumnWish, MakeSynthetic
+from sql_rewrite.stream_text import StreamColumn
 from tests.journey.clinic import answer_to, clinic_in, open_account, question
 
 GAUSSIAN, LAPLACE = NoiseFamily.GAUSSIAN, NoiseFamily.LAPLACE
@@ -169,6 +172,38 @@ def test_a_model_is_not_charged_more_than_its_spend(
     taken = [part.epsilon for part in model.charged if part.account == model.row.account]
     services.resources.abandon(model)
     assert Fraction(9, 10) < sum(taken) <= 1
+
+
+def test_a_stream_takes_no_more_of_its_account_than_one_question_may(
+    services: Services, analyst: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stream has no rho, so beside Gaussian answers it takes more of the account than it promises: here more than the
+    policy lets one question take. Answers in between have it priced anew, and refused."""
+    who = analyst(epsilon="1000")
+    request = OpenStream(
+        principal=who,
+        dataset="clinic",
+        table="people",
+        columns=(StreamColumn(name="sex"),),
+        epsilon=Fraction(60),
+        updates=1,
+        queries=2,
+        tolerance=None,
+        account=None,
+        body_hash="2" * 64,
+    )
+    assert services.streams.plan(request).offer.cost < 100
+
+    def others() -> None:
+        for age in range(2):
+            sql = f"SELECT COUNT(*) AS n FROM people WHERE age > {30 + age}"
+            answer_to(services, question(sql, who, epsilon="90", noise=GAUSSIAN))
+
+    between(services, monkeypatch, others, 1)
+    with pytest.raises(Refused) as refused:
+        services.streams.open(request)
+    assert refused.value.findings[0].code == "policy_forbids"
+    assert services.registry.streams(who, after=None, count=1) == ()
 
 
 def test_a_synthetic_table_is_not_charged_more_than_its_spend(
