@@ -17,6 +17,7 @@ from server.errors import Problem
 from server.jobs import JobPool
 from server.monitors.monitors import Monitors, version_of
 from server.monitors.recovery import Recovery
+from server.monitors.refusals import UnderWay
 from server.monitors.terms import Evaluated, EvaluateMonitor
 from server.rounds import Rounds
 from server.services import Catalogue
@@ -80,7 +81,7 @@ class StandingMonitors:
             begun = await self.jobs.call(begin, owner=row.principal)
             if not isinstance(begun, Evaluated):
                 await self.jobs.run(partial(self.monitors.complete, begun), owner=row.principal)
-        except (LedgerError, ExecutionFailed):
+        except (LedgerError, ExecutionFailed, UnderWay):
             # Not begun, or counted: the next look finds which.
             return
         except Problem as problem:

@@ -229,7 +229,8 @@ class Monitors:
     def begin(self, row: MonitorRow, request: EvaluateMonitor, *, again: bool = True) -> Evaluated | Evaluation:
         """Reads and plans the question of an evaluation; reads no row and counts nothing.
 
-        Errors: Refused; Problem; UnderWay while another one of the same version runs, which will say it.
+        Errors: Refused; Problem; UnderWay while another one of the same version runs, which will say it, or any other
+        one of a stream, whose evaluations follow one another.
         """
         terms = Terms.from_json(row.terms)
         dataset = self.served.get(row.dataset)
@@ -242,8 +243,8 @@ class Monitors:
             known = self._known(row, version)
             if known is not None:
                 return known
-            if self.registry.under_way(row.id, version=version):
-                raise UnderWay
+        if self.registry.under_way(row.id, version=None if terms.stream else version):
+            raise UnderWay(stream=terms.stream)
         state = self._require_open(row, terms)
         sql = state.sql if request.sql is None else request.sql
         asked = question_of_monitor(
@@ -274,6 +275,7 @@ class Monitors:
         self.resources.ledger.check_writable()
         counted = self.registry.begin_evaluation(
             row.id,
+            revision=row.revision,
             version=version,
             most=terms.evaluations,
             instance=self.resources.ledger.instance,
@@ -281,7 +283,9 @@ class Monitors:
             again=begun.again,
         )
         if isinstance(counted, NotBegun):
-            raise is_over("its stated number of evaluations is used up") if counted is NotBegun.USED_UP else UnderWay()
+            if counted is NotBegun.USED_UP:
+                raise is_over("its stated number of evaluations is used up")
+            raise UnderWay(stream=terms.stream)
         run = SparseRun(
             terms.sparse, NoisyThreshold(terms.threshold_scale, Magnitude(state.noise, state.length)), row.left
         )

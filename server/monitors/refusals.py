@@ -25,16 +25,21 @@ __all__ = [
 
 
 class UnderWay(Problem):
-    """Why a version is not compared: another evaluation does that at this moment, and its outcome will be said."""
+    """Why nothing is compared at this moment: another evaluation of the version, or of the stream, has its turn.
 
-    def __init__(self) -> None:
-        super().__init__(
-            "conflict",
-            what="this version of the data is being evaluated",
-            why="Another evaluation of the monitor has begun, and one version is compared once. Nothing was charged.",
-            instead=("Evaluate it again in a moment, which says its outcome.",),
-            headers={"Retry-After": "1"},
-        )
+    Nothing was counted. Of a version, the outcome of that one will be said.
+    """
+
+    def __init__(self, *, stream: bool) -> None:
+        if stream:
+            what = "another evaluation of the stream is under way"
+            why = "Evaluations of a stream follow one another. This one was not counted, and nothing was charged."
+            instead: tuple[str, ...] = ("Send it again in a moment.", "Name wait_ms, which waits for its turn.")
+        else:
+            what = "this version of the data is being evaluated"
+            why = "Another evaluation of the monitor has begun, and one version is compared once. Nothing was charged."
+            instead = ("Evaluate it again in a moment, which says its outcome.",)
+        super().__init__("conflict", what=what, why=why, instead=instead, headers={"Retry-After": "1"})
 
 
 def noise_unreachable(why: str) -> Finding:

@@ -55,16 +55,23 @@ _EXAMPLE = {
 }
 
 
-async def _evaluated(services: Services, caller: Caller, row: MonitorRow, asked: EvaluateMonitor) -> Evaluated:
-    """What the data say as they are now. Waits for another evaluation of the same version, and says its outcome."""
-    deadline = time.monotonic() + _UNDER_WAY_SECONDS
+async def _evaluated(
+    services: Services, caller: Caller, row: MonitorRow, asked: EvaluateMonitor, *, deadline: float
+) -> Evaluated:
+    """What the data say as they are now. Waits for another evaluation of the same version, and says its outcome.
+
+    On a stream it waits for its turn, until the deadline that the caller named. No thread waits with it.
+    """
+    if not Terms.from_json(row.terms).stream:
+        deadline = time.monotonic() + _UNDER_WAY_SECONDS
     while True:
         try:
             return await _compared(services, caller, row, asked)
         except UnderWay:
-            if time.monotonic() > deadline:
+            left = deadline - time.monotonic()
+            if left <= 0:
                 raise
-        await asyncio.sleep(_LOOK_SECONDS)
+        await asyncio.sleep(min(_LOOK_SECONDS, left))
 
 
 async def _compared(services: Services, caller: Caller, row: MonitorRow, asked: EvaluateMonitor) -> Evaluated:
@@ -225,7 +232,8 @@ async def close_monitor(
         "Evaluate a monitor",
         "Compares the data as they are now with the threshold, with noise. Costs nothing but, of a hit that is "
         "answered, its answer. A standing question is compared once for each version of the data, and the same is said "
-        "again until there is another one; `wait_ms` waits for it, or for the one after that which `after` names.",
+        "again until there is another one; `wait_ms` waits for it, or for the one after that which `after` names. "
+        "Evaluations of a stream follow one another, and `wait_ms` waits for the turn.",
         tag="Monitors",
         body=EvaluationBody,
         body_examples={"standing": {"wait_ms": 30000}, "stream": {"sql": _EXAMPLE["sql"], "threshold": "500"}},
@@ -246,7 +254,7 @@ async def evaluate_monitor(
     deadline = time.monotonic() + body.wait_ms / 1000
     # An answer to a hit is charged.
     request.state.spending = True
-    said = await _evaluated(services, caller, row, asked)
+    said = await _evaluated(services, caller, row, asked, deadline=deadline)
     seen = said.number if body.after is None else body.after
     while _waits(said, seen, asked_after=body.after is not None) and time.monotonic() < deadline:
         await asyncio.sleep(min(_LOOK_SECONDS, max(0.0, deadline - time.monotonic())))
@@ -254,7 +262,7 @@ async def evaluate_monitor(
         if dataset is None or f"{dataset.policy_version}:{dataset.data_version}" == said.version:
             continue
         row = await visible_monitor(request, row.id)
-        said = await _evaluated(services, caller, row, asked)
+        said = await _evaluated(services, caller, row, asked, deadline=deadline)
     return json_response(evaluation_body(said))
 
 

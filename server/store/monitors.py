@@ -22,7 +22,7 @@ class NotBegun(Enum):
     """There were as many as were stated."""
 
     UNDER_WAY = auto()
-    """Another one compares the same version at this moment."""
+    """Another one has its turn at this moment, or has had it since the monitor was read."""
 
     MADE = auto()
     """There was one of this version already, whatever came of it."""
@@ -74,8 +74,8 @@ class MonitorRows(ResourceRows, Outbox):
             found = connection.execute(said.order_by(table.c.number.desc()).limit(1)).one_or_none()
         return None if found is None else _evaluation(found)
 
-    def under_way(self, monitor_id: str, *, version: str) -> bool:
-        """Whether an evaluation of this version is under way, by what is stored."""
+    def under_way(self, monitor_id: str, *, version: str | None) -> bool:
+        """Whether an evaluation of this version, or with None of any, is under way, by what is stored."""
         with self._engine.connect() as connection:
             return self._is_under_way(connection, monitor_id, version)
 
@@ -126,19 +126,29 @@ class MonitorRows(ResourceRows, Outbox):
             return tuple(_evaluation(row) for row in connection.execute(mine).all())
 
     def begin_evaluation(
-        self, monitor_id: str, *, version: str, most: int, instance: str, standing: bool, again: bool = True
+        self,
+        monitor_id: str,
+        *,
+        revision: int,
+        version: str,
+        most: int,
+        instance: str,
+        standing: bool,
+        again: bool = True,
     ) -> EvaluationRow | NotBegun:
         """Counts an evaluation before it reads rows, and returns it; there are `most` at the most.
 
-        The last one closes the monitor. `instance` is this process.
-        A `standing` question has one evaluation of a version under way at a time; without
+        The last one closes the monitor. `instance` is this process. `revision` is that of the state it will go on
+        from: it is not begun where another one has had an outcome since, which would only throw its own away.
+        A `standing` question has one evaluation of a version under way at a time, a stream has one at all; without
         `again` there is one of a version at all, whatever came of it.
         """
         table = monitor_evaluations
         with self._writing() as connection:
             # Writers of one monitor follow one another: on PostgreSQL by this lock, on SQLite all do.
-            connection.execute(select(monitors.c.id).where(monitors.c.id == monitor_id).with_for_update())
-            if standing and self._is_under_way(connection, monitor_id, version):
+            mine = select(monitors.c.revision).where(monitors.c.id == monitor_id).with_for_update()
+            moved = connection.execute(mine).scalar_one() != revision
+            if moved or self._is_under_way(connection, monitor_id, version if standing else None):
                 connection.rollback()
                 return NotBegun.UNDER_WAY
             same = select(table.c.number).where(table.c.monitor == monitor_id, table.c.version == version).limit(1)
@@ -211,11 +221,11 @@ class MonitorRows(ResourceRows, Outbox):
         return noted
 
     @staticmethod
-    def _is_under_way(connection: Connection, monitor_id: str, version: str) -> bool:
+    def _is_under_way(connection: Connection, monitor_id: str, version: str | None) -> bool:
         table = monitor_evaluations
-        running = select(table.c.number).where(
-            table.c.monitor == monitor_id, table.c.version == version, table.c.instance.is_not(None)
-        )
+        running = select(table.c.number).where(table.c.monitor == monitor_id, table.c.instance.is_not(None))
+        if version is not None:
+            running = running.where(table.c.version == version)
         return connection.execute(running.limit(1)).one_or_none() is not None
 
     @staticmethod

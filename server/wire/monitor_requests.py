@@ -77,7 +77,12 @@ class EvaluationBody(RequestModel):
     threshold: Threshold | None = None
     wait_ms: Annotated[
         int,
-        Field(ge=0, le=WAIT_MS_MAX, description="How long to wait for another version of the data, if this was seen."),
+        Field(
+            ge=0,
+            le=WAIT_MS_MAX,
+            description="How long to wait for another version of the data, if this was seen; on a stream, for the turn "
+            "while another evaluation of it is under way.",
+        ),
     ] = 0
     after: Annotated[
         int | None,

@@ -204,13 +204,15 @@ def test_an_evaluation_waits_for_another_one_of_the_same_version(shared: Clinic)
     begun = clinic.monitors.begin(row, EvaluateMonitor())
     version = begun.version
     other = services.registry.begin_evaluation(
-        monitor, version=version, most=9, instance=services.ledger.instance, standing=True
+        monitor, revision=0, version=version, most=9, instance=services.ledger.instance, standing=True
     )
     assert not isinstance(other, NotBegun)
     assert other.number == 1
     with pytest.raises(UnderWay):
         clinic.monitors.begin(row, EvaluateMonitor())
-    again = services.registry.begin_evaluation(monitor, version=version, most=9, instance="i", standing=True)
+    again = services.registry.begin_evaluation(
+        monitor, revision=0, version=version, most=9, instance="i", standing=True
+    )
     assert again is NotBegun.UNDER_WAY
     assert note(services.registry, row, other)
     assert clinic.evaluate(ann, monitor).json()["number"] == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -42,9 +43,17 @@ NOTICE = Notice(principal="ann", event="monitor.passed", subject="m_1", body="{}
 
 
 def _begun(
-    registry: Registry, *, version: str = "1:d", most: int = 5, standing: bool = False, again: bool = True
+    registry: Registry,
+    *,
+    revision: int = 0,
+    version: str = "1:d",
+    most: int = 5,
+    standing: bool = False,
+    again: bool = True,
 ) -> int | NotBegun:
-    begun = registry.begin_evaluation("m_1", version=version, most=most, instance="i_1", standing=standing, again=again)
+    begun = registry.begin_evaluation(
+        "m_1", revision=revision, version=version, most=most, instance="i_1", standing=standing, again=again
+    )
     return begun if isinstance(begun, NotBegun) else begun.number
 
 
@@ -79,8 +88,8 @@ def test_lists_are_the_newest_first_and_one_persons(registry: Registry) -> None:
 def test_of_two_outcomes_at_once_one_is_kept(registry: Registry) -> None:
     """Shows that an outcome of an older state changes nothing, and that a failure leaves the state alone."""
     row = registry.add_resource(MONITORS, ROW)
-    first, second = (_begun(registry) for _ in range(2))
-    assert (first, second) == (1, 2)
+    assert _begun(registry, standing=True) == 1
+    assert _begun(registry, standing=True, version="1:e") == 2
     assert registry.end_evaluation(row, 2, outcome="passed", detail='{"gap": 1}', sealed=b"new", left=1, notice=NOTICE)
     assert not registry.end_evaluation(
         row, 1, outcome="passed", detail='{"gap": 2}', sealed=b"old", left=1, notice=NOTICE
@@ -99,7 +108,7 @@ def test_what_was_said_last_is_not_what_failed_last(registry: Registry) -> None:
     """Shows that failures, and evaluations under way, say nothing."""
     row = registry.add_resource(MONITORS, ROW)
     assert registry.last_said("m_1") is None
-    numbers = [_begun(registry) for _ in range(3)]
+    numbers = [_begun(registry, standing=True, version=version) for version in ("1:c", "1:d", "1:e")]
     assert registry.end_evaluation(row, 1, outcome="not_passed", detail=None, sealed=b"new", left=2, notice=NOTICE)
     registry.note_evaluation("m_1", 2, outcome="failed", detail=None, notice=NOTICE)
     found = registry.last_said("m_1")
@@ -122,10 +131,11 @@ def test_evaluations_are_counted_once_each_and_no_more_than_stated(registry: Reg
     registry.add_resource(MONITORS, ROW)
     numbers: list[int | NotBegun] = []
 
-    def begin() -> None:
-        numbers.extend(_begun(registry, most=20) for _ in range(4))
+    def begin(thread: int) -> None:
+        versions = [f"{thread}:{number}" for number in range(4)]
+        numbers.extend(_begun(registry, most=20, standing=True, version=version) for version in versions)
 
-    threads = [threading.Thread(target=begin) for _ in range(8)]
+    threads = [threading.Thread(target=begin, args=(thread,)) for thread in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -155,19 +165,42 @@ def test_one_version_is_evaluated_once_at_a_time(registry: Registry) -> None:
     assert (said.number, said.detail) == (2, '{"beyond": 1}')
 
 
+def test_a_stream_has_one_evaluation_at_a_time(registry: Registry) -> None:
+    """Shows two registries, as of two processes, whose threads begin at the same moment: one number is used up, and
+    the next one is begun when it is over, whatever its version; but not from a state of before."""
+    url = registry._engine.url.render_as_string(hide_password=False)
+    other = Registry(url, secret=SECRET, clock=Clock(NOW))
+    row = registry.add_resource(MONITORS, ROW)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            begun = list(pool.map(_begun, [registry, other] * 2))
+        assert sorted(map(str, begun)) == sorted(map(str, [1, *[NotBegun.UNDER_WAY] * 3]))
+        assert other.under_way("m_1", version=None)
+        assert _begun(other, version="1:e") is NotBegun.UNDER_WAY
+        assert registry.end_evaluation(row, 1, outcome="passed", detail="{}", sealed=b"new", left=1, notice=NOTICE)
+        assert not other.under_way("m_1", version=None)
+        assert _begun(other) is NotBegun.UNDER_WAY, "it would go on from a state that is over"
+        assert _begun(other, revision=1) == 2
+    finally:
+        other.close()
+    assert [one.number for one in registry.evaluations("m_1", count=9)] == [2, 1]
+
+
 def test_what_the_server_evaluates_by_itself(registry: Registry) -> None:
     """Shows open monitors without an evaluation of a version, the oldest first, of principals who are not disabled."""
     registry.create_principal("ann", "analyst", actor="test")
     registry.add_resource(MONITORS, ROW)
     for number in (2, 3, 4):
         row = registry.add_resource(MONITORS, replace(ROW, id=f"m_{number}", background=True))
-    last = registry.begin_evaluation("m_4", version="1:c", most=5, instance="i_1", standing=True)
+    last = registry.begin_evaluation("m_4", revision=0, version="1:c", most=5, instance="i_1", standing=True)
     assert not isinstance(last, NotBegun)
     assert registry.end_evaluation(row, 1, outcome="passed", detail="{}", sealed=b"", left=0, notice=NOTICE)
     assert registry.watched_datasets() == ("clinic",)
     assert [row.id for row in registry.unevaluated("clinic", version="1:d")] == ["m_2", "m_3"]
     assert registry.unevaluated("other", version="1:d") == ()
-    begun = registry.begin_evaluation("m_2", version="1:d", most=5, instance="i_1", standing=True, again=False)
+    begun = registry.begin_evaluation(
+        "m_2", revision=0, version="1:d", most=5, instance="i_1", standing=True, again=False
+    )
     assert not isinstance(begun, NotBegun)
     assert [row.id for row in registry.unevaluated("clinic", version="1:d")] == ["m_3"]
     assert len(registry.unevaluated("clinic", version="1:e")) == 2
