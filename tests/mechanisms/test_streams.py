@@ -202,3 +202,13 @@ def test_data_that_moved_are_found_and_followed() -> None:
     assert state.left == 0
     assert fourth.value == pytest.approx(1_200_000, rel=0.01)
     assert "noise" not in repr(state)
+
+
+def test_how_far_the_data_moved_is_the_most_that_was_found() -> None:
+    """Shows that a second update of a newer version raises what cells are taken to have changed, or leaves it."""
+    before = Synopsis("1", np.array([10.0, 20.0]), 1.0, 1.0)
+    moved = before.updated(Measured(((0, 1),), (50, 30)), version="2", size=40)
+    assert moved.drift == 40**2 / 10
+    more = moved.updated(Measured(((1, 2),), (90, 50)), version="2", size=70)
+    assert more.drift == 70**2 / 20
+    assert moved.updated(Measured(((1, 2),), (31, 50)), version="2", size=1).drift == moved.drift

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import itertools
 import math
 from collections.abc import Callable, Iterator
@@ -217,6 +218,22 @@ def test_a_black_box_of_a_mode(short: int, monkeypatch: pytest.MonkeyPatch) -> N
     assert (found <= 3_000 * 0.05 + slack) == (not short)
 
 
+def test_the_threshold_is_never_below_its_logarithm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows it above ln(1 / (2 delta)) in forty digits, and no pass where the noisy distance is not above it, in
+    whole parts of a unit."""
+    with decimal.localcontext(prec=40):
+        for number in range(3, 60):
+            one = mode(delta=Fraction(1, number**3))
+            exact = (decimal.Decimal(number**3) / 2).ln()
+            found = one.threshold * one.tested
+            assert decimal.Decimal(found.numerator) / decimal.Decimal(found.denominator) > exact
+    one, counts = mode(), np.array([9, 2])
+    parts = math.ceil(one.threshold * 2**20) - one.distance(counts) * 2**20
+    for more, passes in ((0, False), (1, True)):
+        monkeypatch.setattr(tested_statistics, "rounded_laplace", lambda more=more, **_: np.array([parts + more]))
+        assert one.passes(counts, SystemBits()) is passes
+
+
 def test_both_noises_are_drawn_whichever_way_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shows two draws for a table that passes and for one that does not: the time of a draw says nothing."""
     drawn: list[int] = []
@@ -233,7 +250,7 @@ def test_both_noises_are_drawn_whichever_way_it_ends(monkeypatch: pytest.MonkeyP
     assert drawn == [1, 1, 1, 1]
 
 
-@pytest.mark.parametrize("scale", [1, 2**20, 2**45])
+@pytest.mark.parametrize("scale", [1, 2**20, 2**45, 2**57])
 def test_large_counts_are_whole_numbers(scale: int) -> None:
     """Shows the same distances of counts in parts of rows, also beyond 64 bits."""
     counts = np.array([3, 9, 14, 2, 5], dtype=np.int64)
