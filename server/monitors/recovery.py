@@ -39,22 +39,23 @@ def answer_of(monitor: str, number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """Ends the evaluations of processes that died. Safe to use from many threads and processes."""
+    """Ends evaluations, and turns of streams, of processes that died. Safe to use from many threads and processes."""
 
     ledger: Ledger
     registry: Registry
 
     def recover(self) -> int:
-        """Ends what no process will end any more. Returns how many evaluations that were.
+        """Ends what no process will end any more. Returns how many that were.
 
         Errors: LedgerUnavailable; the database's.
         """
-        gone = self.ledger.gone(self.registry.evaluating())
+        gone = self.ledger.gone(self.registry.evaluating() | self.registry.comparing())
         if not gone:
             return 0
         # What they had reserved is failed first, so that an answer is there by now or never will be.
         self.ledger.recover()
         ended = self.end(self.registry.evaluations_of(gone))
+        ended += self.registry.end_turns_of(gone)
         logger().warning("evaluations_recovered", count=ended)
         return ended
 

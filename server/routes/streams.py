@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 import math
+import time
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
@@ -25,6 +27,7 @@ from server.routes.paying import explained
 from server.routes.sight import visible_stream
 from server.services import Services
 from server.store.streams import StreamRow
+from server.streams.refusals import Comparing
 from server.streams.sealing import Frame
 from server.streams.terms import AskStream, OpenStream, Terms, Told
 from server.wire.requests import ACCOUNT_PATTERN
@@ -44,6 +47,10 @@ router = APIRouter()
 T = TypeVar("T")
 
 _REFUSALS = tuple(code for code in CODES if code != "execution_failed")
+_LOOK_SECONDS = 0.25
+"""How often queries look whether it is their turn."""
+_TURN_SECONDS = 60.0
+"""How long queries wait while others of the same stream are compared."""
 
 _EXAMPLE = {
     "dataset": "demo",
@@ -222,11 +229,21 @@ async def ask_stream(
         raise not_found("stream")
     asked: AskStream = tuple(tuple(one.asked() for one in query.where) for query in body.queries)
     # Plans on the threads that read texts, and reads rows in the queue of queries, so that it holds up no estimate.
-    begun = await _called(services, caller, row.dataset, partial(services.streams.begin, row, asked))
-    if isinstance(begun, tuple):
-        told = begun
-    else:
-        told = await services.jobs.run(partial(services.streams.complete, begun), owner=caller.name)
+    deadline = time.monotonic() + _TURN_SECONDS
+    while True:
+        try:
+            begun = await _called(services, caller, row.dataset, partial(services.streams.begin, row, asked))
+            if isinstance(begun, tuple):
+                told = begun
+            else:
+                told = await services.jobs.run(partial(services.streams.complete, begun), owner=caller.name)
+            break
+        except Comparing:
+            if time.monotonic() > deadline:
+                raise
+        # No thread waits with it.
+        await asyncio.sleep(_LOOK_SECONDS)
+        row = await visible_stream(request, row.id)
     return json_response(await in_thread(lambda: _answered(services, row.id, told)))
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import ColumnElement, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from server.store.tables import stream_answers, streams
 from server.store.transactions import Transactions
 
-__all__ = ["StreamRow", "StreamRows"]
+__all__ = ["StreamRow", "StreamRows", "Turn"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +19,7 @@ class StreamRow:
     """One stream. `terms` is JSON that its owner and overseers may read; `frame` and `sealed` are encrypted.
 
     `left` are updates, `made` are comparisons. A stream that was closed has nothing that is encrypted any more.
+    `instance` is the process that has the turn, by the ledger's name for it.
     """
 
     id: str
@@ -33,6 +34,20 @@ class StreamRow:
     made: int = 0
     revision: int = 0
     closed: str | None = None
+    instance: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The turn of one process to compare, with as many queries as are `allowed`; without any it is none.
+
+    `made` are the comparisons with these, which no other turn of the stream has.
+    """
+
+    stream: str
+    instance: str
+    made: int
+    allowed: int
 
 
 class StreamRows(Transactions):
@@ -74,27 +89,59 @@ class StreamRows(Transactions):
         with self._engine.connect() as connection:
             return {row.key: row.detail for row in connection.execute(mine).all()}
 
-    def count_comparisons(self, stream_id: str, wanted: int, *, most: int) -> int:
-        """Counts comparisons before they read rows, and returns how many there may be: `most` of all together."""
+    def begin_comparisons(self, row: StreamRow, wanted: int, *, most: int, instance: str) -> Turn | None:
+        """Counts comparisons before they read rows, `most` of all together, and takes the turn for this process.
+
+        None, and nothing changed, while another turn is taken, or when the stream moved on since `row`.
+        """
         with self._writing() as connection:
             # Writers of one stream follow one another: on PostgreSQL by this lock, on SQLite all do.
-            counted = select(streams.c.made).where(streams.c.id == stream_id).with_for_update()
-            made = int(connection.execute(counted).scalar_one())
-            allowed = max(0, min(wanted, most - made))
-            connection.execute(update(streams).where(streams.c.id == stream_id).values(made=made + allowed))
+            mine = select(streams.c.made, streams.c.revision, streams.c.instance).where(streams.c.id == row.id)
+            found = connection.execute(mine.with_for_update()).one()
+            if found.instance is not None or found.revision != row.revision:
+                connection.rollback()
+                return None
+            allowed = max(0, min(wanted, most - found.made))
+            turn = Turn(row.id, instance, found.made + allowed, allowed)
+            if allowed:
+                taken = {"made": turn.made, "instance": instance}
+                connection.execute(update(streams).where(streams.c.id == row.id).values(**taken))
             connection.commit()
-        return allowed
+        return turn
 
-    def end_comparisons(self, row: StreamRow, answers: Mapping[str, str], *, sealed: bytes, left: int) -> bool:
-        """Stores answers with the state after them. False, and nothing changed, when the stream moved on since `row`.
+    def end_turn(self, turn: Turn) -> None:
+        """Ends a turn that says nothing; one that is over stays as it is."""
+        with self._writing() as connection:
+            connection.execute(update(streams).where(*_of(turn)).values(instance=None))
+            connection.commit()
 
-        Answers that are not stored must not be shown.
+    def comparing(self) -> frozenset[str]:
+        """The processes that have turns of streams, by what is stored."""
+        named = select(streams.c.instance).where(streams.c.instance.is_not(None)).distinct()
+        with self._engine.connect() as connection:
+            return frozenset(connection.execute(named).scalars())
+
+    def end_turns_of(self, instances: Collection[str]) -> int:
+        """Ends the turns of these processes, and returns how many there were."""
+        with self._writing() as connection:
+            theirs = streams.c.instance.in_(list(instances))
+            ended = connection.execute(update(streams).where(theirs).values(instance=None)).rowcount
+            connection.commit()
+        return ended
+
+    def end_comparisons(
+        self, row: StreamRow, turn: Turn, answers: Mapping[str, str], *, sealed: bytes, left: int
+    ) -> bool:
+        """Stores answers with the state after them, and ends the turn.
+
+        False, and nothing changed, when the stream moved on since `row`, or the turn was ended as one of a process
+        that died. Answers that are not stored must not be shown.
         """
         with self._writing() as connection:
             changed = connection.execute(
                 update(streams)
-                .where(streams.c.id == row.id, streams.c.revision == row.revision, streams.c.closed.is_(None))
-                .values(sealed=sealed, left=left, revision=row.revision + 1)
+                .where(*_of(turn), streams.c.revision == row.revision, streams.c.closed.is_(None))
+                .values(sealed=sealed, left=left, revision=row.revision + 1, instance=None)
             )
             if changed.rowcount != 1:
                 connection.rollback()
@@ -120,6 +167,11 @@ class StreamRows(Transactions):
                 connection.execute(delete(stream_answers).where(stream_answers.c.stream == stream_id))
                 self._log(connection, actor=actor, action="stream_close", subject=stream_id)
             connection.commit()
+
+
+def _of(turn: Turn) -> tuple[ColumnElement[bool], ...]:
+    """The stream, while the turn is that one."""
+    return (streams.c.id == turn.stream, streams.c.instance == turn.instance, streams.c.made == turn.made)
 
 
 _COLUMNS = (

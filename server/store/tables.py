@@ -171,10 +171,15 @@ streams = Table(
     Column("revision", Integer, nullable=False),
     Column("closed", String(32)),
     CheckConstraint('"left" >= 0', name="left_not_negative"),
+    Column("instance", String(200)),
     CheckConstraint("made >= 0", name="made_not_negative"),
     Index("ix_streams_principal", "principal", "created", "id"),
+    Index("ix_streams_instance", "instance"),
 )
-"""Streams: what they are about and where they stand is encrypted (server/streams/sealing.py)."""
+"""Streams: what they are about and where they stand is encrypted (server/streams/sealing.py).
+
+`instance` is the process that compares at this moment, by the ledger's name for it.
+"""
 
 stream_answers = Table(
     "stream_answers",

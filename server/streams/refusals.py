@@ -19,6 +19,7 @@ __all__ = [
     "LEAVES_OUT",
     "NOT_CELLS",
     "OTHER_RELATION",
+    "Comparing",
     "above_most",
     "below_floor",
     "beyond_cells",
@@ -262,9 +263,22 @@ def overtaken() -> Problem:
     return Problem(
         "conflict",
         what="the queries were overtaken by others of the same stream",
-        why="Two outcomes at once could be one update too many, so one of them was thrown away unseen.",
-        instead=("Send them again.", "Send the queries of a page in one request."),
+        why="The stream was closed, or taken for one that nobody compares any more, so they were thrown away unseen.",
+        instead=("Send them again.",),
     )
+
+
+class Comparing(Problem):
+    """Why nothing is compared at this moment: other queries of the stream have their turn. Nothing was counted."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "conflict",
+            what="other queries of the stream are being compared",
+            why="Requests of one stream follow one another. These were not counted, and nothing was charged.",
+            instead=("Send them again in a moment.", "Send the queries of a page in one request."),
+            headers={"Retry-After": "1"},
+        )
 
 
 def dataset_away() -> Problem:

@@ -4,7 +4,9 @@ A stream is charged in whole when it is opened (mechanisms/stream_synopsis.md): 
 vector session, and a stated number of updates. A query then costs nothing. One that was answered for the same version
 of the data is answered again from what is stored; another one takes the steps of a question: the statement of all
 cells, planned on empty twins, runs in one slot until its visible moment, and only then is anything written or reported.
-What is stored is durable before it is reported; what others overtook is thrown away unseen.
+What is stored is durable before it is reported. Requests of one stream follow one another: a turn is taken with the
+count of its comparisons, and one that is over by the time it would store, because its process was taken for dead
+(server/monitors/recovery.py, whose proof holds here word for word), is thrown away unseen.
 """
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final
@@ -37,11 +39,12 @@ from server.log import logger
 from server.published import STREAM
 from server.resources.offer import Offer
 from server.sealing import Seal, SealBroken
+from server.store.errors import UNAVAILABLE
 from server.store.registry import Registry
-from server.store.streams import StreamRow
+from server.store.streams import StreamRow, Turn
 from server.streams.cells import cells_asked
 from server.streams.opening import Planned, plan_stream, prepared_again
-from server.streams.refusals import dataset_away, is_over, not_open, nothing_known, overtaken
+from server.streams.refusals import Comparing, dataset_away, is_over, not_open, nothing_known, overtaken
 from server.streams.sealing import Frame, sealed_state, state_of
 from server.streams.terms import AskStream, OpenStream, Terms, Told
 
@@ -83,6 +86,7 @@ class Streams:
     private: StatementEngine
     bits: BitSource
     seal: Seal
+    _left: list[Turn] = field(default_factory=list)
     _frames: dict[str, Frame] = field(default_factory=dict)
     _synopses: dict[tuple[str, int], Synopsis] = field(default_factory=dict)
 
@@ -144,8 +148,9 @@ class Streams:
     def begin(self, row: StreamRow, asked: AskStream) -> tuple[Told, ...] | StreamQuestion:
         """The answers, where they are stored or nothing is compared any more; else the queries, planned.
 
-        Reads no row and counts nothing. Errors: Refused; Problem.
+        Reads no row and counts nothing. Errors: Refused; Problem; Comparing while others of the stream have their turn.
         """
+        self.end_left()
         terms = Terms.from_json(row.terms)
         frame = self._frame(row)
         queries = tuple(cells_asked(frame, query) for query in asked)
@@ -172,11 +177,35 @@ class Streams:
             return known
         self.ledger.check_writable()
         fresh = self._fresh(row, begun)
-        allowed = self.registry.count_comparisons(row.id, len(fresh), most=begun.terms.queries)
-        if not allowed:
+        turn = self.registry.begin_comparisons(row, len(fresh), most=begun.terms.queries, instance=self.ledger.instance)
+        if turn is None:
+            raise Comparing
+        if not turn.allowed:
             row = self._again(row.id)
             return self._without_rows(row, begun.terms, begun.frame, begun.queries, begun.version)
-        compared = dict(list(fresh.items())[:allowed])
+        try:
+            stored = self._compared(row, turn, begun, fresh)
+        except Exception:
+            self._left.append(turn)
+            with suppress(*UNAVAILABLE):
+                self.end_left()
+            raise
+        return self._without_rows(
+            self._again(row.id), begun.terms, begun.frame, begun.queries, begun.version, fresh=frozenset(stored)
+        )
+
+    def end_left(self) -> None:
+        """Ends turns of this process that could not be ended when they failed. Errors: the database's."""
+        for turn in tuple(self._left):
+            self.registry.end_turn(turn)
+            with suppress(ValueError):
+                self._left.remove(turn)
+
+    def _compared(
+        self, row: StreamRow, turn: Turn, begun: StreamQuestion, fresh: Mapping[str, Cells]
+    ) -> Mapping[str, str]:
+        """Compares in a turn, which ends with what is stored. Errors: Problem; ExecutionFailed; the database's."""
+        compared = dict(list(fresh.items())[: turn.allowed])
         state = self._state(row, begun.terms)
         answers, after = self._answered(row, begun, state, tuple(compared.values()))
         stored = {
@@ -185,11 +214,9 @@ class Streams:
             if answer.found is not Found.NOT_COMPARED
         }
         sealed = sealed_state(after, self.seal, stream=row.id)
-        if not self.registry.end_comparisons(row, stored, sealed=sealed, left=after.left):
+        if not self.registry.end_comparisons(row, turn, stored, sealed=sealed, left=after.left):
             raise overtaken()
-        return self._without_rows(
-            self._again(row.id), begun.terms, begun.frame, begun.queries, begun.version, fresh=frozenset(stored)
-        )
+        return stored
 
     def _fresh(self, row: StreamRow, begun: StreamQuestion) -> dict[str, Cells]:
         """The queries that are not stored for this version, each once, by their keys."""
@@ -200,15 +227,20 @@ class Streams:
     def _known(
         self, row: StreamRow, terms: Terms, frame: Frame, queries: Sequence[Cells], version: str | None
     ) -> tuple[Told, ...] | None:
-        """The answers where all are stored, or no query is compared any more; None where rows have to be read."""
+        """The answers where all are stored, or no query is compared any more; None where rows have to be read.
+
+        Errors: Problem; Comparing where the turn that is taken may store them, or be the last one.
+        """
         standing = self.standing(row, terms)
         if standing.status == "closed":
             raise is_over("it was closed")
-        if standing.status == "comparing":
+        if standing.status == "comparing" or row.instance is not None:
             if version is None:
                 return None
             keys = [frame.key(cells, version) for cells in queries]
             if len(self.registry.stream_answers(row.id, keys)) < len(set(keys)):
+                if row.instance is not None:
+                    raise Comparing
                 return None
         return self._without_rows(row, terms, frame, queries, version)
 

@@ -20,8 +20,10 @@ from mechanisms.randomness import BitSource
 from mechanisms.sparse_vector import Hit, SparseRun
 from mechanisms.streams.price import StreamNoise
 from privacy.refusal import ExecutionFailed
-from server.errors import Problem
+from server.monitors.recovery import Recovery
 from server.sealing import MONITORS, STREAMS, Seal, SealBroken
+from server.store.streams import StreamRow, Turn
+from server.streams.refusals import Comparing
 from server.streams.sealing import state_of
 from server.streams.streams import StreamQuestion, Streams
 from server.streams.terms import Terms, Within
@@ -213,6 +215,11 @@ def test_the_noise_of_the_threshold_is_drawn_once(clinic: Clinic, monkeypatch: p
         assert after is not None
         assert (after.sealed, after.left, after.revision) == (before.sealed, before.left, before.revision)
         assert after.made == before.made + 1
+        died = clinic.services.registry.comparing()
+        assert died == {after.instance}
+        with monkeypatch.context() as patch:
+            patch.setattr(clinic.services.ledger, "gone", lambda names: frozenset(names) & died)
+            assert Recovery(clinic.services.ledger, clinic.services.registry).recover() == 1
         assert ask(clinic, "ann", stream, ages(40, 60)).json()["answers"][0]["repeated"] is False
     assert len({noise for _, noise in seen}) == 1
     terms = Terms.from_json(before.terms)
@@ -220,33 +227,41 @@ def test_the_noise_of_the_threshold_is_drawn_once(clinic: Clinic, monkeypatch: p
     assert terms.noise.gate.event() in terms.noise.events()
 
 
-def test_of_two_requests_at_once_one_is_seen(shared: Clinic) -> None:
-    """Shows that what others overtook is thrown away unseen, and that what waited reads the stream again."""
+def test_what_was_planned_before_others_were_compared_counts_nothing(shared: Clinic) -> None:
+    """Shows that a request planned beside another one reads the stream again: the same query is told from what is
+    stored, another one is compared after it; and that while a turn is taken nothing is counted."""
     ann, _ = shared.somebody()
     streams = streams_of(shared)
-    row = shared.services.registry.stream(opened(shared, ann).json()["id"])
+    stream = opened(shared, ann).json()["id"]
+    row = shared.services.registry.stream(stream)
     assert row is not None
     one, other = (streams.begin(row, ((Within(key="age", low=low, high=60),),)) for low in (20, 21))
     same = streams.begin(row, ((Within(key="age", low=20, high=60),),))
     assert isinstance(one, StreamQuestion)
     assert isinstance(other, StreamQuestion)
     assert isinstance(same, StreamQuestion)
-    genuine = streams.registry.count_comparisons
-
-    def overtaking(stream_id: str, wanted: int, *, most: int) -> int:
-        streams.registry.count_comparisons = genuine  # type: ignore[method-assign]
+    turn = streams.registry.begin_comparisons(row, 1, most=20, instance=streams.ledger.instance)
+    assert turn is not None
+    with pytest.raises(Comparing):
         streams.complete(one)
-        return genuine(stream_id, wanted, most=most)
+    streams.registry.end_turn(turn)
+    genuine = streams.registry.begin_comparisons
 
-    streams.registry.count_comparisons = overtaking  # type: ignore[method-assign]
-    with pytest.raises(Problem) as caught:
+    def overtaking(row: StreamRow, wanted: int, *, most: int, instance: str) -> Turn | None:
+        streams.registry.begin_comparisons = genuine  # type: ignore[method-assign]
+        streams.complete(one)
+        return genuine(row, wanted, most=most, instance=instance)
+
+    streams.registry.begin_comparisons = overtaking  # type: ignore[method-assign]
+    with pytest.raises(Comparing):
         streams.complete(other)
-    assert "overtaken" in caught.value.finding.what
     (told,) = streams.complete(same)
     assert told.repeated
+    (told,) = streams.complete(other)
+    assert not told.repeated
     found = shared.services.registry.stream(row.id)
     assert found is not None
-    assert (found.made, found.revision) == (2, 1)
+    assert (found.made, found.revision, found.instance) == (3, 2, None)
 
 
 def test_a_failure_is_one_opaque_outcome_at_a_visible_moment(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:

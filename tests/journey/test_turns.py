@@ -8,9 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
+import httpx
 import pytest
 
 from server.resources.resources import Resources
+from server.routes import streams as routes
+from server.streams.streams import Streams
 from tests.journey.clinic import clinic_in
 from tests.journey.watched import Clinic
 
@@ -70,3 +73,40 @@ def test_evaluations_of_a_stream_follow_one_another(shared: Clinic, monkeypatch:
     made = shared.services.registry.evaluations(monitor, count=9)
     assert [(one.number, one.outcome) for one in made] == [(2, "not_passed"), (1, "not_passed")]
     assert shared.spent(account) == charged
+
+
+def test_queries_of_a_stream_of_ranges_follow_one_another(shared: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows two requests at the same moment: the second waits for its turn, without a thread that another stream would
+    need, and each query is counted and answered once; without time to wait it is refused and counts nothing."""
+    ann, _ = shared.somebody()
+    bob, _ = shared.somebody()
+    body = {
+        "dataset": "clinic",
+        "table": "people",
+        "columns": [{"name": "age", "low": 18, "high": 89}],
+        "epsilon": "100",
+        "updates": 2,
+        "queries": 20,
+    }
+    stream, other = (f"/v1/streams/{shared.call(who, 'POST', '/v1/streams', body).json()['id']}" for who in (ann, bob))
+
+    def ask(who: str, path: str, low: int) -> httpx.Response:
+        where = [{"key": "age", "low": low, "high": 60}]
+        return shared.call(who, "POST", f"{path}/queries", {"queries": [{"where": where}]})
+
+    with ThreadPoolExecutor(2) as pool, held(Streams, "_answered", monkeypatch) as (running, go):
+        first = pool.submit(ask, ann, stream, 20)
+        assert running.wait(20)
+        with monkeypatch.context() as patch:
+            patch.setattr(routes, "_TURN_SECONDS", 0.0)
+            refused = ask(ann, stream, 30)
+        assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+        assert (refused.headers["retry-after"], refused.json()["charged"]) == ("1", False)
+        waiting = pool.submit(ask, ann, stream, 40)
+        assert ask(bob, other, 20).status_code == 200
+        assert not waiting.done()
+        go.set()
+        told = [one.result() for one in (first, waiting)]
+    assert [one.status_code for one in told] == [200, 200]
+    assert [one.json()["answers"][0]["found"] for one in told] == ["synopsis", "synopsis"]
+    assert shared.call(ann, "GET", stream).json()["compared"] == 2
