@@ -28,6 +28,7 @@ _NAMED_ONLY = tuple(
         "::1/128",
         "fc00::/7",
         "fe80::/10",
+        "fec0::/10",  # what private addresses were before fc00::/7
     )
 )
 """What is reached only where a setting names it."""
