@@ -128,7 +128,7 @@ class _Maker:
             if owners is not None and column.name == self._owning(table):
                 columns[column.name] = list(owners)
             elif table.key == column.name or column.unique:
-                columns[column.name] = [_key(column, place) for place in range(rows)]
+                columns[column.name] = self._unique(table, column, rows)
             elif known:
                 columns[column.name] = [_held(known[place % len(known)]) for place in range(rows)]
             else:
@@ -181,8 +181,18 @@ class _Maker:
             found += [parent] * count
         return found[:_ROWS_MAX]
 
+    def _unique(self, table: Table, column: Column, rows: int) -> Values:
+        """Values that no other row has: those that are keys elsewhere, where the column says what they are."""
+        wanted: Values = [value for value in self._public_keys(table, column) if value is not None]
+        return wanted if len(wanted) == rows else [_key(column, place) for place in range(rows)]
+
     def _public_rows(self, table: Table) -> int:
-        """At least as many as its keys have values."""
+        """At least as many as its keys have values; as many as they are, where a column without repeats has them."""
+        for column in table.columns:
+            if table.key == column.name or column.unique:
+                wanted = [value for value in self._public_keys(table, column) if value is not None]
+                if wanted:
+                    return len(wanted)
         listed = [len(column.keys.values) for column in table.columns if column.keys is not None]
         return max([_PUBLIC_ROWS, *listed]) if listed else _PUBLIC_ROWS
 

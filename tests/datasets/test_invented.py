@@ -87,3 +87,31 @@ def test_a_file_of_every_kind_can_be_invented(tmp_path: Path) -> None:
         assert len(path.read_text().splitlines()) == one.rows + 1
     document = with_sources(file.model_dump(mode="json", by_alias=True, exclude_unset=True))
     assert load_text(json.dumps(document), directory=tmp_path).tables["visits"].source.file == "visits.csv"
+
+
+def test_the_key_of_a_public_table_has_the_values_that_are_keys_elsewhere(tmp_path: Path) -> None:
+    """Shows one row for each, so that rows of people name values that the table has and no group is made up."""
+    (tmp_path / "members.csv").write_text("member_id,branch\n")
+    (tmp_path / "branches.csv").write_text("branch,seats\n")
+    file = load_text("""\
+version: 2
+dataset: library
+unit: {table: members, key: member_id}
+tables:
+  members:
+    source: {file: members.csv}
+    key: member_id
+    columns:
+      member_id: {type: integer}
+      branch: {type: text, keys: {table: branches, column: branch}}
+  branches:
+    public: true
+    source: {file: branches.csv}
+    key: branch
+    columns: {branch: {type: text}, seats: {type: integer}}
+""", directory=tmp_path)  # fmt: skip
+    public = {("branches", "branch"): ("north", "south")}
+    made = invent(to_dataset(file, policy_version=1, data_version="d", public_values=public), units=30)
+    assert column(made, "branches", "branch") == ["north", "south"]
+    assert len(column(made, "branches", "seats")) == 2
+    assert set(column(made, "members", "branch")) <= {"north", "south", None}
