@@ -81,6 +81,8 @@ def check_file(*, file: Path = option("FILE", "A dataset file (YAML)."), here: H
         f'"{file}" is in order{beside}: what it declares, and the names of columns in its data files. '
         f"Rows are checked when it is attached: noisegate dataset add {file}"
     )
+    if not errors and _statistics_wait(file):
+        verdict += "\nSo are its statistics, because keys of public tables are read by then."
     if errors:
         verdict = f'"{file}" has {_count(len(errors), "error")}{f" and {warnings}" if warnings else ""}.'
     advised = [] if errors else _advised(here.place(), load(file).dataset, file)
@@ -90,13 +92,21 @@ def check_file(*, file: Path = option("FILE", "A dataset file (YAML)."), here: H
 
 def _statistics(file: Path) -> list[Finding]:
     """Why registered statistics cannot be answered; of tables that take keys from rows, attaching them says it."""
-    from server.datasets import load, public_columns, to_dataset
+    from server.datasets import load, to_dataset
     from server.datasets.own_statistics import judge_statistics
 
     declared = load(file)
-    if not declared.statistics or public_columns(declared):
+    if not declared.statistics or _statistics_wait(file):
         return []
     return judge_statistics(to_dataset(declared, policy_version=1, data_version="draft", public_values=None))
+
+
+def _statistics_wait(file: Path) -> bool:
+    """Whether statistics cannot be judged yet, because keys are those of a public table, whose rows are not read."""
+    from server.datasets import load, public_columns
+
+    declared = load(file)
+    return bool(declared.statistics and public_columns(declared))
 
 
 def _advised(place: Home, name: str, file: Path | None = None) -> list[str]:

@@ -90,3 +90,26 @@ def test_a_statistic_without_a_distance_is_found_when_the_file_is_checked(people
     assert 'statistic "number" cannot be registered' in ran.out
     assert "no proposal can be tested" in ran.out
     assert "SELECT MODE(sex) FROM people" in ran.out
+
+
+def test_statistics_that_wait_for_keys_are_named_when_the_file_is_checked(tmp_path: Path) -> None:
+    """Where keys are those of a public table, whose rows are read when the file is attached."""
+    (tmp_path / "people.csv").write_text("id,town\n1,a\n")
+    (tmp_path / "towns.csv").write_text("town\na\n")
+    file = tmp_path / "people.yaml"
+    file.write_text("""\
+version: 2
+dataset: people
+unit: {table: people, key: id}
+tables:
+  people:
+    source: {file: people.csv}
+    key: id
+    columns: {id: {type: integer}, town: {type: text, keys: {table: towns, column: town}}}
+  towns: {public: true, source: {file: towns.csv}, key: town, columns: {town: {type: text}}}
+statistics:
+  number: {sql: "SELECT COUNT(*) FROM people"}
+""")
+    ran = cli("dataset", "check", str(file))
+    assert ran.code == 0, ran
+    assert "So are its statistics" in ran.out

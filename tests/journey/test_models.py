@@ -139,6 +139,15 @@ def test_the_other_methods_predict_as_well(shared: Clinic, method: str) -> None:
     assert "several_rows" in {warning["code"] for warning in model["warnings"]}
 
 
+@pytest.mark.parametrize(("method", "told"), [("input_clipping", True), ("gradient_clipping", False)])
+def test_rows_that_were_scaled_together_are_told(shared: Clinic, method: str, *, told: bool) -> None:
+    """Shows the warning where the formula's chances are too near 0 and 1, and not where rows keep their size."""
+    who, _ = shared.somebody(epsilon="100")
+    sql = "SELECT age, age >= 54 AS label FROM visits JOIN people USING (person_id)"
+    model = train(shared, who, method=method, sql=sql).json()["model"]
+    assert ("scaled_together" in {warning["code"] for warning in model["warnings"]}) is told
+
+
 def test_a_number_is_predicted_by_sufficient_statistics(shared: Clinic) -> None:
     """Shows the explained variance of a numeric label, and the value that the formula gives."""
     who, _ = shared.somebody(epsilon="100")
