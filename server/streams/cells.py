@@ -23,6 +23,7 @@ from server.streams.refusals import (
     CHOOSES,
     LEAVES_OUT,
     NOT_CELLS,
+    NUMBER_KEYS,
     OTHER_RELATION,
     beyond_cells,
     cells_refused,
@@ -58,6 +59,8 @@ def sums_of(prepared: Prepared) -> Statistic:
         raise Refused([NOT_CELLS])
     domain = prepared.cores[0].described.keys.domain
     assert domain is not None
+    if any(column.type is ColumnType.NUMBER for column in prepared.cores[0].described.keys.columns):
+        raise Refused([NUMBER_KEYS])
     if not 2 <= len(domain) <= CELLS_MAX:
         raise Refused([cells_refused(len(domain), CELLS_MAX)])
     if found.sensitivity.relation is not Neighbouring.ADD_REMOVE:
@@ -149,6 +152,8 @@ _NUMBERED = (ColumnType.INTEGER, ColumnType.DATE)
 
 def _require_edges(key: str, low: Order | None, high: Order | None, known: list[Order], places: Places | None) -> None:
     """Refuses a range that the cells do not have: beyond their ends, or that cuts a place. Errors: Refused."""
+    if not known:  # its only value is NULL
+        raise Refused([beyond_cells(key)])
     first, last = min(known)[0], max(known)[0] if places is None else places.last
     if (low is not None and low[0] < first) or (high is not None and high[0] > last):
         raise Refused([beyond_cells(key)])

@@ -18,6 +18,7 @@ __all__ = [
     "CLOCK",
     "LEAVES_OUT",
     "NOT_CELLS",
+    "NUMBER_KEYS",
     "OTHER_RELATION",
     "Comparing",
     "above_most",
@@ -51,6 +52,13 @@ NOT_CELLS = Finding(
         "name a range in WHERE for whole numbers and dates: its values are public then",
     ),
 )
+NUMBER_KEYS = Finding(
+    code="unsupported_sql",
+    what=_WHAT,
+    why="A key of the type number has values with fractions, which queries of a stream cannot name.",
+    instead=("group by whole numbers: SELECT CAST(FLOOR(x) AS BIGINT) AS x, COUNT(*) FROM a_table GROUP BY 1",),
+)
+
 CHOOSES = Finding(
     code="unsupported_sql",
     what=_WHAT,

@@ -42,6 +42,8 @@ _NEVER = tuple(
         "198.18.0.0/15",
         "240.0.0.0/4",
         "64:ff9b::/96",  # NAT64
+        "3fff::/20",  # documentation
+        "5f00::/16",  # segment routing
         "64:ff9b:1::/48",
         "2002::/16",  # 6to4
         "2001::/32",  # Teredo
@@ -55,6 +57,11 @@ _NEVER = tuple(
 
 def _in(address: Address, network: Network) -> bool:
     return address.version == network.version and address in network
+
+
+def _is_isatap(address: Address) -> bool:
+    """Whether its second half carries an IPv4 address as ISATAP writes it (RFC 5214), under any prefix."""
+    return isinstance(address, IPv6Address) and (int(address) >> 32) & 0xFDFF_FFFF == 0x5EFE
 
 
 def _within(network: Network, other: Network) -> bool:
@@ -87,6 +94,6 @@ def may_be_reached(text: str, named: Sequence[Network]) -> bool:
         return False
     if any(_in(address, network) for network in named):
         return True
-    if any(_in(address, block) for block in (*_NAMED_ONLY, *_NEVER)):
+    if any(_in(address, block) for block in (*_NAMED_ONLY, *_NEVER)) or _is_isatap(address):
         return False
     return address.is_global and not address.is_multicast

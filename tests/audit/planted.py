@@ -409,13 +409,13 @@ def filter_ignored(patch: pytest.MonkeyPatch) -> None:
 @planted("expected|changed by")
 def high_half_of_a_sum_lost(patch: pytest.MonkeyPatch) -> None:
     """Sums wrap at 62 bits."""
-    genuine = _Lowering._split
+    genuine = lowering.halves_of
 
-    def split(self: Any, name: str, *, count: bool) -> tuple[Output, Output]:
-        high, low = genuine(self, name, count=count)
+    def halves(name: str, *, count: bool) -> tuple[Output, Output]:
+        high, low = genuine(name, count=count)
         return replace(high, value=Cast(Whole(0), EngineType.INTEGER)), low
 
-    patch.setattr(_Lowering, "_split", split)
+    patch.setattr(lowering, "halves_of", halves)
 
 
 # Keys

@@ -84,7 +84,10 @@ EDGE = Case(
     FilterKind.APPROXIMATE,
 )
 GAUSS = replace(SUM, name="clipped sum, Gaussian", account=FilterKind.APPROXIMATE)
-UNITS = Case("people", "SELECT COUNT(DISTINCT person_id) AS n FROM visits", (least(0, OTHERS + 1), most(0, OTHERS)))
+UNITS = Case(
+    "people", "SELECT COUNT(DISTINCT person_id) AS n FROM visits WHERE cost >= 0",  # of all visits no row is read
+    (least(0, OTHERS + 1), most(0, OTHERS)),
+)  # fmt: skip
 MEAN = Case(
     "mean", "SELECT AVG(cost) AS a, COUNT(cost) AS n FROM visits",
     (least(0, 400 / (OTHERS + 4)), most(0, 0), least(1, OTHERS + 4), most(1, OTHERS), TOTAL_HIGH),

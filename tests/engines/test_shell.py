@@ -452,6 +452,6 @@ def test_intervals_travel_as_the_engine_writes_them() -> None:
         days, clock = divmod(abs(size), 86_400_000_000)
         with duckdb.connect() as connection:
             (written,) = connection.execute(
-                f"SELECT CAST(INTERVAL {sign * days} DAY + INTERVAL {sign * clock} MICROSECOND AS VARCHAR)"
+                f"SELECT CAST(INTERVAL ({sign * days}) DAY + INTERVAL ({sign * clock}) MICROSECOND AS VARCHAR)"
             ).fetchall()[0]
         assert _span(datetime.timedelta(microseconds=size)) == written

@@ -393,6 +393,7 @@ BAD_STREAMS: dict[str, tuple[dict[str, Any], str]] = {
     "values": (text("SELECT sex, COUNT(DISTINCT age) FROM people GROUP BY sex"), "unsupported_sql"),
     "two numbers": (text("SELECT sex, COUNT(*), SUM(age) FROM people GROUP BY 1"), "unsupported_sql"),
     "arithmetic": (text("SELECT sex, COUNT(*) + 1 FROM people GROUP BY sex"), "unsupported_sql"),
+    "keys of numbers": (text("SELECT FLOOR(age / 10) AS decade, COUNT(*) FROM people GROUP BY 1"), "unsupported_sql"),
     "the clock": (
         text("SELECT sex, COUNT(*) FROM people WHERE age > YEAR(NOW()) - 1980 GROUP BY 1"),
         "volatile_function",
