@@ -71,7 +71,7 @@ class Gathered:
 class Design:
     """Encoded rows, in the order of their units. Has no text form."""
 
-    __slots__ = ("_clip", "_clipping", "_held", "_label", "_rows", "_signed", "_starts", "_unit_rows")
+    __slots__ = ("_clip", "_clipping", "_held", "_label", "_own", "_rows", "_signed", "_starts", "_unit_rows", "_whole")
 
     def __init__(
         self,
@@ -129,24 +129,27 @@ class Design:
         return rows
 
     def _scale(self, most: int, *, by_unit: bool) -> None:
-        """Rows of norm at most ROW_UNITS; with `by_unit` the norms of all rows of a unit add up to that at most.
+        """Rows of norm at most ROW_UNITS, each scaled by itself, as in the formula that predicts.
 
-        Rows of held-out units are scaled one by one, as in the formula that predicts: no sum of them is held by the
-        norms of rows. Labels between -1 and 1 are scaled as their rows are, by at most one: least squares of rows that
-        are scaled and labels that are not would be those of another line.
+        With `by_unit` the sums over a unit that is not held out take each of its rows by the part `_own` / `_whole`:
+        what is then left of the norms of all its rows adds up to ROW_UNITS at most. Labels between -1 and 1 are scaled
+        by unit with the rows of products: least squares of rows that are scaled and labels that are not would be those
+        of another line.
         """
         norms = np.zeros(len(self._rows), dtype=np.int64)
         for part in self._chunks():
             wide = self._rows[part].astype(np.int64)
             norms[part] = _root_above((wide * wide).sum(axis=1))
+        self._own: Whole = np.maximum(norms, most)
+        self._whole: Whole = self._own
         if by_unit and len(self._starts):
             of_units = np.repeat(np.add.reduceat(norms, self._starts), self._unit_rows)
-            norms = np.where(np.repeat(self._held, self._unit_rows), norms, of_units)
-        divisor = np.maximum(norms, most)[:, None]
-        self._signed = _toward_zero(self._signed * most, divisor[:, 0])
+            of_units = np.where(np.repeat(self._held, self._unit_rows), norms, of_units)
+            self._whole = np.maximum(of_units, most)
+        self._signed = _toward_zero(self._signed * most, self._whole)
         for part in self._chunks():
             wide = self._rows[part].astype(np.int64)
-            self._rows[part] = _toward_zero(wide * ROW_UNITS, divisor[part])
+            self._rows[part] = _toward_zero(wide * ROW_UNITS, self._own[part, None])
 
     def sums(self, wanted: Wanted, weights: Sequence[int]) -> list[int]:
         """Exact sums over units. `weights` are whole numbers of the unit WEIGHT_UNITS, one for each column, or none.
@@ -179,7 +182,9 @@ class Design:
         kept = np.repeat(~self._held, self._unit_rows)
         for part in self._chunks():
             rows = self._rows[part].astype(np.float64)
-            residual = np.where(kept[part], self._residual(rows, weights, part), 0)
+            # Predicted from the row by itself; then the row counts by its part of the unit.
+            residual = _toward_zero(self._residual(rows, weights, part) * self._own[part], self._whole[part])
+            residual = np.where(kept[part], residual, 0)
             total += (residual.astype(np.float64) @ rows).astype(np.int64)
         return total.tolist()
 
@@ -213,7 +218,8 @@ class Design:
         along = np.zeros(width, dtype=np.int64)
         kept = np.repeat(~self._held, self._unit_rows)
         for part in self._chunks():
-            rows = np.where(kept[part][:, None], self._rows[part], 0).astype(np.float64)
+            of_unit = _toward_zero(self._rows[part].astype(np.int64) * self._own[part, None], self._whole[part, None])
+            rows = np.where(kept[part][:, None], of_unit, 0).astype(np.float64)
             pairs += (rows.T @ rows).astype(np.int64)
             along += (self._signed[part].astype(np.float64) @ rows).astype(np.int64)
         return [*pairs[np.triu_indices(width)].tolist(), *along.tolist()]

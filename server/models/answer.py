@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from mechanisms.interval import gaussian_two_sided, two_sided_alpha
 from mechanisms.measurement import plain_text
-from mechanisms.private_descent import Fitted, HeldOut, Method
+from mechanisms.private_descent import Fitted, HeldOut
 from privacy.numbers import decimal_text
 from privacy.release import BoundsNote
 from privacy.training import HELD_PLACES, FeatureKind, TrainingFeature, Wanted
@@ -178,16 +178,6 @@ def _warnings(quoted: Quoted, tested: HeldOut | None) -> list[dict[str, str]]:
                 "code": "several_rows",
                 "text": "A unit may have several rows: they count together as one at most, so units with many rows "
                 "weigh no more than others.",
-            }
-        )
-    if quoted.training.rows_of_unit > 1 and quoted.noise.method is Method.INPUT_CLIPPING:
-        found.append(
-            {
-                "code": "scaled_together",
-                "text": "The rows of a unit that has several were scaled down together, and the formula of the "
-                "prediction does not scale them: weights are too large, about as many times as units have rows, and "
-                "chances too near 0 and 1. Which side of one half a chance is on is not affected. "
-                'With "method": "gradient_clipping" rows are not scaled so.',
             }
         )
     if quoted.clip < 1:

@@ -52,6 +52,9 @@ __all__ = ["Quoted", "Quotes"]
 _CELL_NANOSECONDS = {Clipping.INPUTS: 3.0, Clipping.GRADIENTS: 40.0}
 """Of one entry of an encoded row in one iteration, measured: products of doubles, and divisions of integers."""
 
+_PART_NANOSECONDS = {Clipping.INPUTS: 30.0, Clipping.GRADIENTS: 0.0}
+"""Of taking one number of a row by its part of the unit: a residual in each iteration, or each entry once."""
+
 _CHUNK_NANOSECONDS = 50_000.0
 """Of one more part of the rows, which one unit more may begin."""
 
@@ -266,7 +269,8 @@ def _work(request: TrainModel, training: Training, histograms: Histograms | None
     cells = width if logistic else width * width
     each = _CELL_NANOSECONDS[request.method.clipping]
     # Encoding the rows, and testing: two rounds more, of an expensive cell.
-    of_row = (rounds * each * cells) + 2 * _CELL_NANOSECONDS[Clipping.GRADIENTS] * width
+    of_row = rounds * (each * cells + _PART_NANOSECONDS[request.method.clipping] * (1 if logistic else width))
+    of_row += 2 * _CELL_NANOSECONDS[Clipping.GRADIENTS] * width
     of_unit = training.rows_of_unit * of_row + (rounds + 3) * _CHUNK_NANOSECONDS
     unit = reading.unit_nanoseconds + SAFETY * of_unit
     if unit > UNIT_NANOSECONDS_MAX:

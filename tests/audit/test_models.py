@@ -195,6 +195,30 @@ def test_no_unit_is_beyond_its_norm(monkeypatch: pytest.MonkeyPatch) -> None:
     assert beyond_norms(1) > 50
 
 
+def test_a_unit_of_equal_rows_counts_as_one_row() -> None:
+    """Shows that a row is predicted by itself and then counts by its part of the unit: no weight grows with the rows."""
+    columns, weights = [DesignColumn(8, keys=False)], [2 * WEIGHT_UNITS, 3 * WEIGHT_UNITS]
+
+    def added(rows: int) -> list[int]:
+        gathered = Gathered(
+            units=np.zeros(rows, dtype=np.int64),
+            parts=np.full(rows, 1023),
+            columns=[np.full(rows, 7)],
+            nulls=[np.zeros(rows, dtype=np.bool_)],
+            label=np.zeros(rows, dtype=np.int64),
+            label_null=np.zeros(rows, dtype=np.bool_),
+        )
+        clip = 2 * ROW_UNITS  # above the norm of a row, as the greatest norm of other rows may be
+        one = Design(gathered, columns, DesignColumn(1, keys=False), held=0, clipping=Clipping.INPUTS, clip=clip)
+        return one.sums(Wanted.GRADIENT, weights)
+
+    # Together they have the norm that they are held to, which one row has not.
+    several = added(2)
+    for rows in (4, 20, 50):
+        for value, expected in zip(added(rows), several, strict=True):
+            assert value == pytest.approx(expected, abs=rows * ROW_UNITS)
+
+
 def test_what_a_unit_adds_does_not_follow_from_others() -> None:
     """Shows that sums over disjoint sets of units add up exactly: to an encoded row nobody else matters."""
     scene_ = world(("-4", "10"))
