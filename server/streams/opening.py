@@ -71,7 +71,7 @@ def plan_stream(journey: Journey, request: OpenStream, *, restores: Callable[[st
     cells = sum(bool(keys) for keys in frame.domain)
     terms = _terms(request, statistic, cells=cells, restores=restores(path[-1].id))
     offer = Offer(dataset=dataset, path=tuple(path), events=terms.noise.events(), noise="sparse_vector")
-    if max(terms.epsilon, offer.cost) > dataset.limits.epsilon_max:
+    if terms.epsilon > dataset.limits.epsilon_max:
         raise Refused([above_most(dataset.limits.epsilon_max)])
     floor = Floor.of(dataset, path[-1])
     if floor.missing(offer.loss, runs=terms.queries) > 1:

@@ -140,7 +140,7 @@ def above_most(most: Fraction) -> Finding:
     return Finding(
         code="policy_forbids",
         what="a stream at this epsilon is refused",
-        why=f"The dataset lets one question take {decimal_text(most)} of an account at most, and a stream is one.",
+        why=f"The dataset lets one question promise {decimal_text(most)} at most, and a stream is one.",
         instead=(f"name a smaller epsilon, {decimal_text(most)} at most", "open several streams"),
     )
 

@@ -196,7 +196,7 @@ def test_no_unit_is_beyond_its_norm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_unit_of_equal_rows_counts_as_one_row() -> None:
-    """Shows that a row is predicted by itself and then counts by its part of the unit: no weight grows with the rows."""
+    """Shows that a row is predicted by itself and counts by its part of the unit: no weight grows with the rows."""
     columns, weights = [DesignColumn(8, keys=False)], [2 * WEIGHT_UNITS, 3 * WEIGHT_UNITS]
 
     def added(rows: int) -> list[int]:

@@ -6,6 +6,7 @@ What a spend takes depends on what its account paid for before. Fourteen questio
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -16,7 +17,6 @@ import pytest
 
 from mechanisms.families import NoiseFamily
 from mechanisms.private_descent import Method
-from privacy.refusal import Refused
 from server.administration.budgets import root_of
 from server.administration.profiles import ProfileDataset
 from server.errors import Problem
@@ -174,11 +174,11 @@ def test_a_model_is_not_charged_more_than_its_spend(
     assert Fraction(9, 10) < sum(taken) <= 1
 
 
-def test_a_stream_takes_no_more_of_its_account_than_one_question_may(
+def test_a_stream_takes_no_more_of_its_account_than_was_agreed(
     services: Services, analyst: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stream has no rho, so beside Gaussian answers it takes more of the account than it promises: here more than the
-    policy lets one question take. Answers in between have it priced anew, and refused."""
+    """A stream has no rho, so beside Gaussian answers it takes more of the account than it promises. Answers that come
+    between its price and the charge make it dearer: it is not charged for that, and may be asked for again."""
     who = analyst(epsilon="1000")
     request = OpenStream(
         principal=who,
@@ -192,18 +192,23 @@ def test_a_stream_takes_no_more_of_its_account_than_one_question_may(
         account=None,
         body_hash="2" * 64,
     )
-    assert services.streams.plan(request).offer.cost < 100
+    ages, prices = itertools.count(30), [services.streams.plan(request).offer.cost]
 
     def others() -> None:
-        for age in range(2):
-            sql = f"SELECT COUNT(*) AS n FROM people WHERE age > {30 + age}"
+        for _ in range(2):
+            sql = f"SELECT COUNT(*) AS n FROM people WHERE age > {next(ages)}"
             answer_to(services, question(sql, who, epsilon="90", noise=GAUSSIAN))
+        prices.append(services.streams.plan(request).offer.cost)
 
+    monkeypatch.setattr(agreed_price, "PRICINGS_MAX", 1)
     between(services, monkeypatch, others, 1)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Problem) as refused:
         services.streams.open(request)
-    assert refused.value.findings[0].code == "policy_forbids"
+    assert refused.value.finding.code == "conflict"
+    assert prices[1] > prices[0] + 100
     assert services.registry.streams(who, after=None, count=1) == ()
+    services.streams.open(request)
+    assert len(services.registry.streams(who, after=None, count=2)) == 1
 
 
 def test_a_synthetic_table_is_not_charged_more_than_its_spend(
