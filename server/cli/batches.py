@@ -68,7 +68,13 @@ def _ways(told: Json) -> list[str]:
         else:
             ratio = "" if way["price_ratio"] is None else f", {way['price_ratio']:.3g} times the price for the same"
             lines.append(f"  {way['strategy']:<11} standard error {way['error']:.4g}{ratio}")
-    return lines
+    return [*lines, *_cut_lines(told, "The standard errors do")]
+
+
+def _cut_lines(told: Json, what: str) -> list[str]:
+    """What bounds leave out of every count, and that the numbers beside it do not show it."""
+    cut = list(dict.fromkeys(told.get("cut", [])))
+    return [*cut, f"{what} not show what the bounds leave out."] if cut else []
 
 
 def _counts(answer: Json) -> list[str]:
@@ -77,5 +83,6 @@ def _counts(answer: Json) -> list[str]:
     wide, ends = (max(len(row[place]) for row in rows) for place in (0, 1))
     lines = [f"{value:>{wide}}  {interval:<{ends}}  {sql}" for value, interval, sql in rows]
     lines += [f"warning: {warning['what']}" for warning in answer["warnings"]]
+    lines += _cut_lines(answer, "The intervals do")
     charged = ", ".join(part["epsilon"] for part in (answer["accounting"] or {}).get("charged", []))
     return [*lines, f"{answer['strategy']}, charged {charged or 'nothing'}"]

@@ -6,6 +6,7 @@ import datetime
 import json
 import math
 import time
+from collections.abc import Mapping
 from functools import partial
 from typing import Annotated
 
@@ -96,8 +97,16 @@ async def estimate_batch(request: Request, caller: Annotated[Caller, Depends(rol
             "strategy": choice.chosen.strategy.value,
             "strategies": [_way(way, choice) for way in choice.ways],
             **{name: estimate[name] for name in ("price", "noise", "warnings", "remaining_after")},
+            "cut": _cuts_before(estimate),
         }
     )
+
+
+def _cuts_before(estimate: Mapping[str, object]) -> list[object]:
+    """What an estimate of the text says that bounds may leave out."""
+    found = estimate["contribution"]
+    assert isinstance(found, list)
+    return [one["cut"] for one in found if one["cut"] is not None]
 
 
 def _way(way: Way, choice: Choice) -> dict[str, object]:
@@ -238,6 +247,7 @@ def _own(seen: Seen[BatchRow]) -> dict[str, object]:
         return told
     counts = None if record is None else batches.rows(row, record)
     answer = {} if seen.answer is None else json.loads(seen.answer)
+    provenance = answer.get("provenance", {})
     texts = batches.texts(row) if row.principal == seen.caller.name else None
     return {
         **told,
@@ -256,7 +266,8 @@ def _own(seen: Seen[BatchRow]) -> dict[str, object]:
         ],
         "accounting": answer.get("accounting"),
         "warnings": [{**warning, "position": None} for warning in answer.get("warnings", [])],
-        "releases": answer.get("provenance", {}).get("releases", []),
+        "cut": provenance.get("cut", []),
+        "releases": provenance.get("releases", []),
     }
 
 

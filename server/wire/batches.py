@@ -95,6 +95,7 @@ class BatchEstimate(AnswerModel):
     price: dict[str, object] = Field(description="As of an estimate of one query: there is one charge.")
     noise: str | None
     warnings: list[FindingAnswer]
+    cut: list[str] = Field(description="What the bounds would leave out of every count; no standard error has it.")
     remaining_after: dict[str, str]
 
 
@@ -122,7 +123,11 @@ class BatchAnswer(BatchState):
 
     rows: list[BatchRowAnswer] | None = Field(description="In the order of the request; null until it is settled.")
     accounting: dict[str, object] | None = Field(description="As of a query: what all of them together cost.")
-    warnings: list[FindingAnswer]
+    warnings: list[FindingAnswer] = Field(description="Those of the query that the batch is.")
+    cut: list[str] = Field(
+        description="What the bounds may leave out of every count, as in `provenance` of a query; no interval has it. "
+        "Groups in it are cells. Empty where nothing can be left out, and until it is settled."
+    )
     releases: list[str] = Field(description="The releases from which all of it was computed.")
 
 

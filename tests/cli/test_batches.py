@@ -24,6 +24,7 @@ SETTLED: dict[str, Any] = {
     ],
     "accounting": {"charged": [{"budget": "b_1", "epsilon": "0.25", "delta": "0"}]},
     "warnings": [],
+    "cut": ["A unit counts with at most 5 rows."],
 }
 RUNNING = {**SETTLED, "status": "running", "rows": None}
 
@@ -41,7 +42,7 @@ def test_a_batch_is_waited_for_and_shown(stand: Stand, file: Path) -> None:
     stand.replies = [(202, RUNNING), (200, RUNNING), (200, SETTLED)]
     ran = stand.ask("batch", str(file), "--dataset", "d", "--epsilon", "0.5")
     assert ran.code == 0, ran.err
-    for text in ("12.5  [-4, 7]", QUERIES[1], "tree, charged 0.25"):
+    for text in ("12.5  [-4, 7]", QUERIES[1], "tree, charged 0.25", *SETTLED["cut"], "The intervals do not show"):
         assert text in ran.out
     assert "\x1b" not in ran.out
     method, path, headers, body = stand.requests[0]
@@ -55,12 +56,19 @@ def test_an_estimate_asks_nothing(stand: Stand, file: Path) -> None:
     """The same body at another address, and the ways with their errors."""
     way = {"strategy": "tree", "error": 1.25, "price_ratio": 1.0, "refused": []}
     none = {"strategy": "cells", "error": None, "price_ratio": None, "refused": [{"why": "Too many."}]}
-    told = {"different": 2, "strategy": "tree", "price": {"epsilon": "0.5"}, "strategies": [way, none]}
+    told = {
+        "different": 2,
+        "strategy": "tree",
+        "price": {"epsilon": "0.5"},
+        "strategies": [way, none],
+        "cut": SETTLED["cut"],
+    }
     stand.replies = [(200, told)]
     ran = stand.ask("batch", str(file), "--dataset", "d", "--own-epsilon", "0.5", "--estimate")
     assert "2 different queries: tree, epsilon 0.5" in ran.out
     assert "standard error 1.25" in ran.out
     assert "refused: Too many." in ran.out
+    assert f"{SETTLED['cut'][0]}\nThe standard errors do not show" in ran.out
     assert [request[1] for request in stand.requests] == ["/v1/batches:estimate"]
 
 

@@ -152,6 +152,23 @@ def test_a_tree_is_chosen_for_ranges_and_parts_add_up(shared: Clinic) -> None:
     assert mean**0.5 == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("few", [True, False])
+def test_a_batch_says_what_its_bounds_leave_out(shared: Clinic, few: bool) -> None:
+    """Shows in the batch's own answer, when it is made, read again and estimated, the sentences and warnings of the
+    query that it is; and none where each unit has one row."""
+    who, _ = shared.somebody()
+    bounds = {"rows_per_unit": 2, "groups_per_unit": 2, "rows_per_unit_and_group": 2}
+    queries = [f"SELECT COUNT(*) FROM visits WHERE ward = '{ward}'" for ward in "abcd"] if few else [PEOPLE]
+    options = {"contribution": bounds} if few else {}
+    made = send(shared, who, queries, **options).json()
+    query = shared.call(who, "GET", f"/v1/queries/{made['id']}").json()
+    assert made["cut"] == query["provenance"]["cut"]
+    assert made["warnings"] == [{**one, "position": None} for one in query["warnings"]]
+    assert ["2 rows" in one and "too low" in one for one in made["cut"]] == [True] * few
+    assert shared.call(who, "GET", f"/v1/batches/{made['id']}").json() == made
+    assert estimated(shared, who, queries, **options).json()["cut"] == made["cut"]
+
+
 def test_equal_queries_have_one_answer_and_one_charge(shared: Clinic) -> None:
     """Shows that a count that is asked a hundred times costs what it costs once, and is the same number."""
     who, account = shared.somebody()
