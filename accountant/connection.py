@@ -9,10 +9,11 @@ not granted looks the same as one that holds.
 from __future__ import annotations
 
 import contextlib
+import time
 from pathlib import Path
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
 from sqlalchemy.exc import ArgumentError
 
 from accountant.direct import Direct
@@ -24,6 +25,11 @@ BUSY_SECONDS = 60
 """How long a transaction waits for another process before it gives up."""
 
 _SYNCHRONOUS_FULL = 2
+
+_BUSY = 5
+"""SQLite's code where another connection holds a lock."""
+_LOOK_SECONDS = 0.01
+"""How often a file is tried again that another process is just turning to the write-ahead log."""
 
 
 def parse_url(url: str) -> URL:
@@ -70,13 +76,13 @@ def _sqlite_engine(url: URL, *, foreign_keys: bool, pool_size: int) -> Engine:
 
     def set_up(connection: DBAPIConnection, _: object) -> None:
         with contextlib.closing(connection.cursor()) as cursor:
-            journal = cursor.execute("PRAGMA journal_mode=WAL").fetchone()[0]
+            journal = _write_ahead(cursor, engine.dialect.loaded_dbapi.Error)
             cursor.execute("PRAGMA synchronous=FULL")
             cursor.execute("PRAGMA fullfsync=ON")  # where fsync alone does not reach the disk; no effect elsewhere
             cursor.execute(f"PRAGMA foreign_keys={'ON' if foreign_keys else 'OFF'}")
             synchronous = cursor.execute("PRAGMA synchronous").fetchone()[0]
             checked = cursor.execute("PRAGMA foreign_keys").fetchone()[0]
-        if str(journal).lower() != "wal" or int(synchronous) != _SYNCHRONOUS_FULL or bool(checked) is not foreign_keys:
+        if journal.lower() != "wal" or int(synchronous) != _SYNCHRONOUS_FULL or bool(checked) is not foreign_keys:
             raise WeakDurability("SQLite did not grant write-ahead log, synchronous FULL and foreign keys")
 
     def begin(connection: Connection) -> None:
@@ -86,6 +92,25 @@ def _sqlite_engine(url: URL, *, foreign_keys: bool, pool_size: int) -> Engine:
     event.listen(engine, "connect", set_up)
     event.listen(engine, "begin", begin)
     return engine
+
+
+def _write_ahead(cursor: DBAPICursor, failure: type[Exception]) -> str:
+    """Asks for the write-ahead log and returns the journal that is granted.
+
+    A new file is turned to it once. While another process holds the write lock for that, SQLite refuses at once instead
+    of waiting as it does elsewhere, because a reader that becomes a writer could wait forever; so the waiting is here.
+    """
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+            granted = cursor.fetchone()
+            return "" if granted is None else str(granted[0])
+        except failure as refused:
+            # The low byte tells the kind: busy, and busy because another recovers the log.
+            if getattr(refused, "sqlite_errorcode", 0) & 0xFF != _BUSY or time.monotonic() > deadline:
+                raise
+        time.sleep(_LOOK_SECONDS)
 
 
 def _postgresql_engine(url: URL, *, pool_size: int) -> Engine:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import shutil
+import sqlite3
 import threading
 import time
 from collections.abc import Callable
@@ -87,6 +88,24 @@ class TestRefusals:
                 assert opened.exec_driver_sql("PRAGMA synchronous").scalar_one() == 2
                 assert opened.exec_driver_sql("PRAGMA foreign_keys").scalar_one() == 1
         engine.dispose()
+
+    def test_a_new_file_that_another_just_sets_up(self, tmp_path: Path) -> None:
+        """SQLite waits for no write lock while it turns a file to its log; who comes second waits here."""
+        path = tmp_path / "new.db"
+        first = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        first.execute("BEGIN IMMEDIATE")
+        second = sqlite3.connect(path, isolation_level=None)
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            second.execute("PRAGMA journal_mode=WAL")
+        second.close()
+        timer = threading.Timer(0.1, first.execute, ["COMMIT"])
+        timer.start()
+        engine = open_engine(f"sqlite:///{path}")
+        with engine.connect() as opened:
+            assert opened.exec_driver_sql("PRAGMA journal_mode").scalar_one() == "wal"
+        engine.dispose()
+        timer.join()
+        first.close()
 
     @pytest.mark.postgresql
     def test_weak_postgresql(self, postgresql_url: str) -> None:
