@@ -327,6 +327,11 @@ class Dataset:
     statistics: tuple[OwnStatistic, ...] = ()
 
     @property
+    def version(self) -> str:
+        """The versions of policy and data, as answers name them."""
+        return f"{self.policy_version}:{self.data_version}"
+
+    @property
     def drawn(self) -> tuple[str, ...]:
         """The synthetic tables that stand beside those of its data."""
         return tuple(table.drawn for table in self.tables if table.drawn is not None)

@@ -15,7 +15,7 @@ from accountant.errors import LedgerError
 from privacy.refusal import ExecutionFailed, Refused
 from server.errors import Problem
 from server.jobs import JobPool
-from server.monitors.monitors import Monitors, version_of
+from server.monitors.monitors import Monitors
 from server.monitors.recovery import Recovery
 from server.monitors.refusals import UnderWay
 from server.monitors.terms import Evaluated, EvaluateMonitor
@@ -71,7 +71,7 @@ class StandingMonitors:
         for name in registry.watched_datasets():
             dataset = self.catalogue.get(name)
             if dataset is not None:
-                version = version_of(dataset)
+                version = dataset.version
                 found += [(row, version) for row in registry.unevaluated(name, version=version)]
         return [(row, version) for row, version in found if self._refused.get(row.id) != version]
 

@@ -65,7 +65,7 @@ from server.store.registry import Registry
 from server.store.resources import MONITORS, MonitorRow, ResourceRow
 from sql_rewrite.cost import Work
 
-__all__ = ["Evaluation", "Monitors", "version_of"]
+__all__ = ["Evaluation", "Monitors"]
 
 _MONITOR = ResourceKind.MONITOR.value
 
@@ -82,11 +82,6 @@ class Evaluation:
     threshold: int
     again: bool = True
     """Whether it is made where there was one of the same version already, which failed."""
-
-
-def version_of(dataset: Dataset) -> str:
-    """What an evaluation says it compared: versions of policy and data."""
-    return f"{dataset.policy_version}:{dataset.data_version}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +231,7 @@ class Monitors:
         dataset = self.served.get(row.dataset)
         if dataset is None:
             raise dataset_away()
-        version = version_of(dataset)
+        version = dataset.version
         if not terms.stream:
             if request.sql is not None or request.threshold is not None:
                 raise stands()

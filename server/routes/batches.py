@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from mechanisms.families import FAMILIES
 from privacy.currency import MU_SQUARED
-from privacy.refusal import CODES, Finding
+from privacy.refusal import Finding
 from server.auth import Caller, roles, services_of
 from server.batches.batches import Choice
 from server.batches.strategies import Way
@@ -25,7 +25,7 @@ from server.errors import finding_body
 from server.once import idempotency_key
 from server.roles import ASKING, READING
 from server.routes.common import body_of, describe, json_response
-from server.routes.paying import explained
+from server.routes.paying import REFUSALS, called, explained
 from server.routes.resources import After, Count, OfDataset, Seen, Shown
 from server.routes.sight import visible_batch
 from server.store.resources import BATCHES, BatchRow
@@ -35,8 +35,6 @@ from server.wire.batches import BatchAnswer, BatchBody, BatchEstimate, BatchList
 __all__ = ["router"]
 
 router = APIRouter()
-
-_REFUSALS = tuple(code for code in CODES if code != "execution_failed")
 
 _EXAMPLE = {
     "dataset": "demo",
@@ -80,7 +78,7 @@ def _asked(caller: Caller, body: BatchBody, raw: dict[str, object], *, key: str 
         body=BatchBody,
         body_examples={"ranges": _EXAMPLE},
         answers={200: (BatchEstimate, None)},
-        problems=_REFUSALS,
+        problems=REFUSALS,
     ),
 )
 async def estimate_batch(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:
@@ -88,8 +86,7 @@ async def estimate_batch(request: Request, caller: Annotated[Caller, Depends(rol
     services = services_of(request)
     body, raw = await body_of(request, BatchBody)
     wanted = _asked(caller, body, raw, key=None)
-    async with explained(services, caller, wanted.dataset):
-        choice, estimate = await services.jobs.call(partial(services.batches.estimate, wanted), owner=caller.name)
+    choice, estimate = await called(services, caller, wanted.dataset, partial(services.batches.estimate, wanted))
     return json_response(
         {
             "queries": len(choice.places),
@@ -149,7 +146,7 @@ def _refusal(finding: Finding) -> dict[str, object]:
         body_examples={"ranges": _EXAMPLE},
         answers={201: (BatchAnswer, None), 202: (BatchAnswer, None)},
         headers={"Location": "Address of the batch.", "Retry-After": "With 202: seconds until the next poll."},
-        problems=(*_REFUSALS, "idempotency_conflict", "conflict", "execution_failed", "charge_unknown"),
+        problems=(*REFUSALS, "idempotency_conflict", "conflict", "execution_failed", "charge_unknown"),
     ),
 )
 async def create_batch(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:

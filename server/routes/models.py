@@ -12,14 +12,13 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from mechanisms.private_descent import Method
-from privacy.refusal import CODES
 from server.auth import Caller, roles, services_of
 from server.body import canonical_hash
 from server.models.terms import TrainModel
 from server.once import idempotency_key
 from server.roles import ASKING, READING
 from server.routes.common import body_of, describe, json_response
-from server.routes.paying import explained
+from server.routes.paying import REFUSALS, called, explained
 from server.routes.resources import After, Count, OfDataset, Seen, Shown
 from server.routes.sight import visible_model
 from server.store.resources import MODELS, ResourceRow
@@ -31,7 +30,6 @@ __all__ = ["router"]
 
 router = APIRouter()
 
-_REFUSALS = tuple(code for code in CODES if code != "execution_failed")
 _GRADIENT_CLIP = Fraction(1, 2)
 
 _EXAMPLE = {
@@ -73,7 +71,7 @@ def _asked(caller: Caller, body: ModelBody, raw: dict[str, object], *, key: str 
         body=ModelBody,
         body_examples={"logistic": _EXAMPLE},
         answers={200: (ModelEstimateAnswer, None)},
-        problems=_REFUSALS,
+        problems=REFUSALS,
     ),
 )
 async def estimate_model(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:
@@ -81,8 +79,7 @@ async def estimate_model(request: Request, caller: Annotated[Caller, Depends(rol
     services = services_of(request)
     body, raw = await body_of(request, ModelBody)
     asked = _asked(caller, body, raw, key=None)
-    async with explained(services, caller, asked.dataset):
-        return json_response(await services.jobs.call(partial(services.models.estimate, asked), owner=caller.name))
+    return json_response(await called(services, caller, asked.dataset, partial(services.models.estimate, asked)))
 
 
 @router.post(
@@ -99,7 +96,7 @@ async def estimate_model(request: Request, caller: Annotated[Caller, Depends(rol
         body_examples={"logistic": _EXAMPLE},
         answers={201: (ModelAnswer, None), 202: (ModelAnswer, None)},
         headers={"Location": "Address of the model.", "Retry-After": "With 202: seconds until the next poll."},
-        problems=(*_REFUSALS, "idempotency_conflict", "conflict", "execution_failed", "charge_unknown"),
+        problems=(*REFUSALS, "idempotency_conflict", "conflict", "execution_failed", "charge_unknown"),
     ),
 )
 async def create_model(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from functools import partial
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from privacy.numbers import decimal_text
-from privacy.refusal import CODES
 from server.auth import Caller, roles, services_of
 from server.body import canonical_hash
 from server.jobs import Started
@@ -24,7 +22,7 @@ from server.once import idempotency_key
 from server.resources.kinds import ResourceKind
 from server.roles import ASKING, READING
 from server.routes.common import body_of, describe, json_response
-from server.routes.paying import explained
+from server.routes.paying import REFUSALS, called
 from server.routes.resources import After, Count, OfDataset, Seen, Shown, owned
 from server.routes.sight import visible_monitor
 from server.services import Services
@@ -36,9 +34,6 @@ __all__ = ["router"]
 
 router = APIRouter()
 
-T = TypeVar("T")
-
-_REFUSALS = tuple(code for code in CODES if code != "execution_failed")
 _LOOK_SECONDS = 0.25
 """How often a long poll looks whether another version of the data is served."""
 _UNDER_WAY_SECONDS = 60.0
@@ -76,16 +71,10 @@ async def _evaluated(
 
 async def _compared(services: Services, caller: Caller, row: MonitorRow, asked: EvaluateMonitor) -> Evaluated:
     """Plans on the threads that read texts, and reads rows in the queue of queries, so that it holds up no estimate."""
-    begun = await _called(services, caller, row.dataset, partial(services.monitors.begin, row, asked))
+    begun = await called(services, caller, row.dataset, partial(services.monitors.begin, row, asked))
     if isinstance(begun, Evaluated):
         return begun
     return await services.jobs.run(partial(services.monitors.complete, begun), owner=caller.name)
-
-
-async def _called(services: Services, caller: Caller, dataset: str, act: Callable[[], T]) -> T:
-    """Carries out an act of the monitors on the threads of questions. Errors: Problem, as of `explained`."""
-    async with explained(services, caller, dataset):
-        return await services.jobs.call(act, owner=caller.name)
 
 
 @router.post(
@@ -101,7 +90,7 @@ async def _called(services: Services, caller: Caller, dataset: str, act: Callabl
         body_examples={"count": _EXAMPLE},
         answers={201: (MonitorAnswer, None), 202: (MonitorAnswer, None)},
         headers={"Location": "Address of the monitor.", "Retry-After": "With 202: seconds until the next poll."},
-        problems=(*_REFUSALS, "idempotency_conflict", "conflict", "execution_failed", "charge_unknown"),
+        problems=(*REFUSALS, "idempotency_conflict", "conflict", "execution_failed", "charge_unknown"),
     ),
 )
 async def create_monitor(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:
@@ -111,7 +100,7 @@ async def create_monitor(request: Request, caller: Annotated[Caller, Depends(rol
     wanted = await _wanted(request, caller, key=idempotency_key(request))
     # From here on a failure that nobody foresaw counts as charged.
     request.state.spending = True
-    opened = await _called(services, caller, wanted.dataset, partial(services.monitors.open, wanted))
+    opened = await called(services, caller, wanted.dataset, partial(services.monitors.open, wanted))
     # It reads no row, so it is there at once; one that another request is opening is not waited for.
     return await _SHOWN.made(request, caller, Started(opened, None), deadline=deadline)
 
@@ -127,14 +116,14 @@ async def create_monitor(request: Request, caller: Annotated[Caller, Depends(rol
         body=MonitorBody,
         body_examples={"count": _EXAMPLE},
         answers={200: (MonitorEstimateAnswer, None)},
-        problems=_REFUSALS,
+        problems=REFUSALS,
     ),
 )
 async def estimate_monitor(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:
     """POST /v1/monitors:estimate."""
     services = services_of(request)
     wanted = await _wanted(request, caller, key=None)
-    return json_response(await _called(services, caller, wanted.dataset, partial(services.monitors.estimate, wanted)))
+    return json_response(await called(services, caller, wanted.dataset, partial(services.monitors.estimate, wanted)))
 
 
 async def _wanted(request: Request, caller: Caller, *, key: str | None) -> OpenMonitor:
@@ -238,7 +227,7 @@ async def close_monitor(
         body=EvaluationBody,
         body_examples={"standing": {"wait_ms": 30000}, "stream": {"sql": _EXAMPLE["sql"], "threshold": "500"}},
         answers={200: (EvaluationAnswer, None)},
-        problems=(*_REFUSALS, "conflict", "execution_failed"),
+        problems=(*REFUSALS, "conflict", "execution_failed"),
     ),
 )
 async def evaluate_monitor(
@@ -259,7 +248,7 @@ async def evaluate_monitor(
     while _waits(said, seen, asked_after=body.after is not None) and time.monotonic() < deadline:
         await asyncio.sleep(min(_LOOK_SECONDS, max(0.0, deadline - time.monotonic())))
         dataset = services.catalogue.get(row.dataset)
-        if dataset is None or f"{dataset.policy_version}:{dataset.data_version}" == said.version:
+        if dataset is None or dataset.version == said.version:
             continue
         row = await visible_monitor(request, row.id)
         said = await _evaluated(services, caller, row, asked, deadline=deadline)

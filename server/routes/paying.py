@@ -7,7 +7,7 @@ them knows whose an exhausted account is, nor that a dataset is attached which c
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
@@ -15,7 +15,7 @@ from fastapi import Request
 
 from accountant.errors import BudgetExhausted, LedgerError
 from accountant.states import QueryStatus
-from privacy.refusal import ExecutionFailed, Refused
+from privacy.refusal import CODES, ExecutionFailed, Refused
 from server.admitted import Settled
 from server.auth import Caller, services_of
 from server.errors import problem_of_execution, problem_of_ledger
@@ -24,9 +24,13 @@ from server.routes.common import in_thread
 from server.routes.sight import absent_dataset, account_visible
 from server.services import Services
 
-__all__ = ["answer_by", "explained"]
+__all__ = ["REFUSALS", "answer_by", "called", "explained"]
 
 A = TypeVar("A", bound=AdmittedQuery)
+T = TypeVar("T")
+
+REFUSALS = tuple(code for code in CODES if code != "execution_failed")
+"""What may be refused before anything is charged."""
 
 
 @asynccontextmanager
@@ -44,6 +48,12 @@ async def explained(services: Services, caller: Caller, dataset: str) -> AsyncIt
         raise problem_of_ledger(error, spending=True, own_account=own) from None
     except Refused as refused:
         raise await _broken_or(refused, services, caller, dataset) from None
+
+
+async def called(services: Services, caller: Caller, dataset: str, act: Callable[[], T]) -> T:
+    """Carries out an act on the threads of questions. Errors: Problem, as of `explained`."""
+    async with explained(services, caller, dataset):
+        return await services.jobs.call(act, owner=caller.name)
 
 
 async def answer_by(request: Request, started: Started[A], *, deadline: float) -> bytes | None:

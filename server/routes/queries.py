@@ -15,7 +15,7 @@ from accountant.request import QueryRecord
 from accountant.states import QueryStatus
 from privacy.bounds import AskedContribution
 from privacy.numbers import decimal_text
-from privacy.refusal import CODES, ExecutionFailed
+from privacy.refusal import ExecutionFailed
 from server.auth import Caller, roles, services_of
 from server.body import canonical_hash
 from server.errors import Problem, problem_of_execution
@@ -38,7 +38,7 @@ from server.routes.common import (
     running_response,
     sent,
 )
-from server.routes.paying import answer_by, explained
+from server.routes.paying import REFUSALS, answer_by, called, explained
 from server.routes.sight import seen_query, visible_query
 from server.wire.answers import CancelAnswer, EstimateAnswer, QueryAnswer, QueryList, RunningAnswer
 from server.wire.requests import ACCOUNT_PATTERN, CONFIDENCE_DEFAULT, ContributionBody, EstimateBody, QueryBody
@@ -102,9 +102,6 @@ _EXAMPLE_RUNNING = {"id": "q_7d1f", "status": "running", "links": {"self": "/v1/
 
 _ANSWER_HEADERS = {name: text for name, text in RESULT_HEADERS.items() if name != "Noisegate-Release"}
 
-_REFUSALS = tuple(code for code in CODES if code != "execution_failed")
-"""What a question is refused for before anything is charged."""
-
 
 def _asked(raw: dict[str, object]) -> dict[str, object]:
     """What a body asks: without how long the client waits, and without nulls, which are absent.
@@ -166,7 +163,7 @@ def _question(caller: Caller, body: QueryBody, raw: dict[str, object], *, key: s
         body=EstimateBody,
         body_examples={"count": _EXAMPLE_QUERY, "plan": {**_EXAMPLE_QUERY, "detail": "plan"}},
         answers={200: (EstimateAnswer, None)},
-        problems=_REFUSALS,
+        problems=REFUSALS,
     ),
 )
 async def create_estimate(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:
@@ -174,8 +171,7 @@ async def create_estimate(request: Request, caller: Annotated[Caller, Depends(ro
     services = services_of(request)
     body, raw = await body_of(request, EstimateBody)
     question = replace(_question(caller, body, raw, key=None), report=body.detail == "plan")
-    async with explained(services, caller, question.dataset):
-        return json_response(await services.jobs.call(partial(services.journey.estimate, question), owner=caller.name))
+    return json_response(await called(services, caller, question.dataset, partial(services.journey.estimate, question)))
 
 
 @router.post(
@@ -202,7 +198,7 @@ async def create_estimate(request: Request, caller: Annotated[Caller, Depends(ro
         headers={"Location": "Address of the query.", "Retry-After": "With 202: seconds until the next poll."},
         formats=OTHER_FORMATS,
         format_headers=_ANSWER_HEADERS,
-        problems=(*_REFUSALS, "not_acceptable", "idempotency_conflict", "execution_failed", "charge_unknown"),
+        problems=(*REFUSALS, "not_acceptable", "idempotency_conflict", "execution_failed", "charge_unknown"),
     ),
 )
 async def create_query(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Generic, TypeVar
 
 from fastapi import Query, Request
@@ -22,8 +23,9 @@ from server.auth import Caller, services_of
 from server.errors import Problem, problem_of_execution
 from server.jobs import AdmittedQuery, Started
 from server.resources.kinds import ResourceKind, ResourceState
-from server.routes.common import identifier, in_thread, json_response, not_found, page_response
+from server.routes.common import in_thread, json_response, not_found, page_response
 from server.routes.paying import answer_by
+from server.routes.sight import own
 from server.services import Services
 from server.store.resources import Kept, ResourceRow
 from server.store.transactions import iso
@@ -139,9 +141,7 @@ class Shown(Generic[R]):
         services = services_of(request)
         if after is not None:
             # A position in the list of others would reveal when they asked.
-            last = await in_thread(lambda: services.registry.resource(self.kept, identifier(after, self.kind.word)))
-            if last is None or not (caller.oversees or last.principal == caller.name):
-                raise not_found(self.kind.word)
+            await own(caller, self.kind.word, after, partial(services.registry.resource, self.kept))
         whose = None if caller.oversees else caller.name
 
         def found() -> tuple[tuple[R, ...], dict[str, dict[str, object]]]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from fastapi import Request
 from fastapi.dependencies.models import Dependant
@@ -45,6 +46,7 @@ __all__ = [
     "SeenRelease",
     "absent_dataset",
     "account_visible",
+    "own",
     "seen_query",
     "unseen_routes",
     "visible_account",
@@ -61,6 +63,17 @@ __all__ = [
 ]
 
 R = TypeVar("R", bound=ResourceRow)
+
+
+class Owned(Protocol):
+    """What belongs to somebody."""
+
+    @property
+    def principal(self) -> str:
+        """Whose it is."""
+
+
+T = TypeVar("T", bound=Owned)
 
 
 def account_visible(services: Services, caller: Caller, dataset: str) -> bool:
@@ -124,20 +137,25 @@ async def visible_query(request: Request, query_id: str) -> QueryRecord:
 
 
 async def seen_query(services: Services, caller: Caller, query_id: str) -> QueryRecord:
-    """The query, if it is the caller's or the caller oversees. Errors: Problem not_found for both reasons."""
-    record = await in_thread(lambda: services.ledger.query(identifier(query_id, "query")))
-    if record is None or not (caller.oversees or record.principal == caller.name):
-        raise not_found("query")
-    return record
+    """The query, as `own`."""
+    return await own(caller, "query", query_id, services.ledger.query)
+
+
+async def own(caller: Caller, word: str, name: str, read: Callable[[str], T | None]) -> T:
+    """What `read` has by a name, if it is the caller's or the caller oversees.
+
+    Errors: Problem not_found of that word for both reasons.
+    """
+    found = await in_thread(lambda: read(identifier(name, word)))
+    if found is None or not (caller.oversees or found.principal == caller.name):
+        raise not_found(word)
+    return found
 
 
 async def _own(request: Request, kept: Kept[R], resource_id: str) -> R:
-    """The resource, if it is the caller's or the caller oversees. Errors: Problem not_found for both reasons."""
-    services, caller = services_of(request), caller_of(request)
-    found = await in_thread(lambda: services.registry.resource(kept, identifier(resource_id, kept.kind.word)))
-    if found is None or not (caller.oversees or found.principal == caller.name):
-        raise not_found(kept.kind.word)
-    return found
+    """The resource, as `own`."""
+    registry = services_of(request).registry
+    return await own(caller_of(request), kept.kind.word, resource_id, partial(registry.resource, kept))
 
 
 async def visible_model(request: Request, model_id: str) -> ResourceRow:
@@ -156,12 +174,8 @@ async def visible_batch(request: Request, batch_id: str) -> BatchRow:
 
 
 async def visible_stream(request: Request, stream_id: str) -> StreamRow:
-    """The stream, if it is the caller's or the caller oversees. Errors: Problem not_found for both reasons."""
-    services, caller = services_of(request), caller_of(request)
-    row = await in_thread(lambda: services.registry.stream(identifier(stream_id, "stream")))
-    if row is None or not (caller.oversees or row.principal == caller.name):
-        raise not_found("stream")
-    return row
+    """The stream of the path, as `own`."""
+    return await own(caller_of(request), "stream", stream_id, services_of(request).registry.stream)
 
 
 async def visible_synthetic(request: Request, synthetic_id: str) -> SyntheticRow:
@@ -187,12 +201,8 @@ async def visible_synthetic(request: Request, synthetic_id: str) -> SyntheticRow
 
 
 async def visible_webhook(request: Request, webhook_id: str) -> WebhookRow:
-    """The webhook, if it is the caller's or the caller oversees. Errors: Problem not_found for both reasons."""
-    services, caller = services_of(request), caller_of(request)
-    row = await in_thread(lambda: services.registry.webhook(identifier(webhook_id, "webhook")))
-    if row is None or not (caller.oversees or row.principal == caller.name):
-        raise not_found("webhook")
-    return row
+    """The webhook of the path, as `own`."""
+    return await own(caller_of(request), "webhook", webhook_id, services_of(request).registry.webhook)
 
 
 @dataclass(frozen=True, slots=True)

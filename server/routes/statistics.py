@@ -10,13 +10,12 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from privacy.policy import Dataset
-from privacy.refusal import CODES
 from server.auth import Caller, roles, services_of
 from server.body import canonical_hash
 from server.once import idempotency_key
 from server.roles import ASKING, READING, Role
 from server.routes.common import body_of, describe, json_response, running_response
-from server.routes.paying import answer_by, explained
+from server.routes.paying import REFUSALS, answer_by, called, explained
 from server.routes.sight import visible_dataset
 from server.statistics.terms import AskStatistic
 from server.wire.answers import RunningAnswer
@@ -27,7 +26,6 @@ __all__ = ["router"]
 
 router = APIRouter()
 
-_REFUSALS = tuple(code for code in CODES if code != "execution_failed")
 _EXAMPLE = {"dataset": "demo", "statistic": "typical_age", "width": "2", "spend": {"own_epsilon": "1"}}
 
 
@@ -88,7 +86,7 @@ async def list_statistics(
         body=StatisticBody,
         body_examples={"median": _EXAMPLE},
         answers={200: (StatisticEstimateAnswer, None)},
-        problems=_REFUSALS,
+        problems=REFUSALS,
     ),
 )
 async def estimate_statistic(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:
@@ -96,8 +94,7 @@ async def estimate_statistic(request: Request, caller: Annotated[Caller, Depends
     services = services_of(request)
     body, raw = await body_of(request, StatisticBody)
     asked = _asked(caller, body, raw, key=None)
-    async with explained(services, caller, asked.dataset):
-        return json_response(await services.jobs.call(partial(services.statistics.estimate, asked), owner=caller.name))
+    return json_response(await called(services, caller, asked.dataset, partial(services.statistics.estimate, asked)))
 
 
 @router.post(
@@ -114,7 +111,7 @@ async def estimate_statistic(request: Request, caller: Annotated[Caller, Depends
         body_examples={"median": _EXAMPLE},
         answers={200: (StatisticAnswer, None), 202: (RunningAnswer, None)},
         headers={"Content-Location": "Where the outcome is read again.", "Retry-After": "With 202: seconds to wait."},
-        problems=(*_REFUSALS, "idempotency_conflict", "execution_failed", "query_void", "charge_unknown"),
+        problems=(*REFUSALS, "idempotency_conflict", "execution_failed", "query_void", "charge_unknown"),
     ),
 )
 async def ask_statistic(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:

@@ -6,10 +6,9 @@ import asyncio
 import datetime
 import math
 import time
-from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
@@ -17,20 +16,19 @@ from starlette.responses import Response
 from mechanisms.streams.asking import Found
 from privacy.numbers import decimal_text
 from privacy.policy import KeyValue
-from privacy.refusal import CODES
 from server.auth import Caller, roles, services_of
 from server.body import canonical_hash
 from server.once import idempotency_key
 from server.roles import ASKING, READING
-from server.routes.common import body_of, describe, identifier, in_thread, json_response, not_found, page_response
-from server.routes.paying import explained
-from server.routes.sight import visible_stream
+from server.routes.common import body_of, describe, in_thread, json_response, not_found, page_response
+from server.routes.paying import REFUSALS, called
+from server.routes.resources import After
+from server.routes.sight import own, visible_stream
 from server.services import Services
 from server.store.streams import StreamRow
 from server.streams.refusals import Comparing
 from server.streams.sealing import Frame
 from server.streams.terms import AskStream, OpenStream, Terms, Told
-from server.wire.requests import ACCOUNT_PATTERN
 from server.wire.streams import (
     StreamAnswer,
     StreamBody,
@@ -44,9 +42,6 @@ __all__ = ["router"]
 
 router = APIRouter()
 
-T = TypeVar("T")
-
-_REFUSALS = tuple(code for code in CODES if code != "execution_failed")
 _LOOK_SECONDS = 0.25
 """How often queries look whether it is their turn."""
 _TURN_SECONDS = 60.0
@@ -67,12 +62,6 @@ _OTHER = {
     "epsilon": "1",
 }
 _QUERIES = {"queries": [{"where": [{"key": "birth_year", "low": 1950, "high": 1979}]}, {"where": []}]}
-
-
-async def _called(services: Services, caller: Caller, dataset: str, act: Callable[[], T]) -> T:
-    """Carries out an act of the streams on the threads of questions. Errors: Problem, as of `explained`."""
-    async with explained(services, caller, dataset):
-        return await services.jobs.call(act, owner=caller.name)
 
 
 def _asked(caller: Caller, body: StreamBody, raw: dict[str, object], *, key: str | None) -> OpenStream:
@@ -105,7 +94,7 @@ def _asked(caller: Caller, body: StreamBody, raw: dict[str, object], *, key: str
         body=StreamBody,
         body_examples={"years": _EXAMPLE, "cells": _OTHER},
         answers={200: (StreamEstimate, None)},
-        problems=_REFUSALS,
+        problems=REFUSALS,
     ),
 )
 async def estimate_stream(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:
@@ -113,7 +102,7 @@ async def estimate_stream(request: Request, caller: Annotated[Caller, Depends(ro
     services = services_of(request)
     body, raw = await body_of(request, StreamBody)
     wanted = _asked(caller, body, raw, key=None)
-    planned = await _called(services, caller, wanted.dataset, partial(services.streams.plan, wanted))
+    planned = await called(services, caller, wanted.dataset, partial(services.streams.plan, wanted))
     terms = planned.terms
     half = math.sqrt(terms.noise.cell_variance * terms.cells / 2) * float(terms.step)
     told = {"cells": terms.cells, **_promised(terms), "error_of_half": half}
@@ -134,7 +123,7 @@ async def estimate_stream(request: Request, caller: Annotated[Caller, Depends(ro
         body_examples={"years": _EXAMPLE, "cells": _OTHER},
         answers={201: (StreamAnswer, None)},
         headers={"Location": "Address of the stream."},
-        problems=(*_REFUSALS, "idempotency_conflict", "conflict", "charge_unknown"),
+        problems=(*REFUSALS, "idempotency_conflict", "conflict", "charge_unknown"),
     ),
 )
 async def create_stream(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:
@@ -145,7 +134,7 @@ async def create_stream(request: Request, caller: Annotated[Caller, Depends(role
     wanted = _asked(caller, body, raw, key=key)
     # From here on a failure that nobody foresaw counts as charged.
     request.state.spending = True
-    row = await _called(services, caller, wanted.dataset, partial(services.streams.open, wanted))
+    row = await called(services, caller, wanted.dataset, partial(services.streams.open, wanted))
     shown = await in_thread(lambda: _body(services, row, caller))
     return json_response(shown, status=201, headers={"Location": f"/v1/streams/{row.id}"})
 
@@ -165,16 +154,14 @@ async def list_streams(
     request: Request,
     caller: Annotated[Caller, Depends(roles(*READING))],
     count: Annotated[int, Query(ge=1, le=100, description="Streams per page.")] = 20,
-    after: Annotated[str | None, Query(pattern=ACCOUNT_PATTERN, description="`next` of the page before.")] = None,
+    after: After = None,
 ) -> Response:
     """GET /v1/streams."""
     services = services_of(request)
     whose = None if caller.oversees else caller.name
     if after is not None:
         # A position in the list of others would reveal when they opened theirs.
-        last = await in_thread(lambda: services.registry.stream(identifier(after, "stream")))
-        if last is None or not (caller.oversees or last.principal == caller.name):
-            raise not_found("stream")
+        await own(caller, "stream", after, services.registry.stream)
     rows = await in_thread(lambda: services.registry.streams(whose, after=after, count=count + 1))
     shown = await in_thread(lambda: {row.id: _body(services, row, caller) for row in rows[:count]})
     return page_response("streams", rows, count, body=lambda row: shown[row.id], after=lambda row: row.id)
@@ -213,7 +200,7 @@ async def get_stream(
         body=StreamQueriesBody,
         body_examples={"years": _QUERIES},
         answers={200: (StreamQueriesAnswer, None)},
-        problems=(*_REFUSALS, "conflict", "execution_failed"),
+        problems=(*REFUSALS, "conflict", "execution_failed"),
     ),
 )
 async def ask_stream(
@@ -232,7 +219,7 @@ async def ask_stream(
     deadline = time.monotonic() + _TURN_SECONDS
     while True:
         try:
-            begun = await _called(services, caller, row.dataset, partial(services.streams.begin, row, asked))
+            begun = await called(services, caller, row.dataset, partial(services.streams.begin, row, asked))
             if isinstance(begun, tuple):
                 told = begun
             else:

@@ -10,13 +10,12 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
-from privacy.refusal import CODES
 from server.auth import Caller, roles, services_of
 from server.body import canonical_hash
 from server.once import idempotency_key
 from server.roles import ASKING, READING
 from server.routes.common import body_of, describe, json_response
-from server.routes.paying import explained
+from server.routes.paying import REFUSALS, called, explained
 from server.routes.resources import After, Count, OfDataset, Seen, Shown
 from server.routes.sight import visible_synthetic
 from server.store.resources import SYNTHETICS, SyntheticRow
@@ -28,8 +27,6 @@ from server.wire.synthetic_requests import SyntheticBody
 __all__ = ["router"]
 
 router = APIRouter()
-
-_REFUSALS = tuple(code for code in CODES if code != "execution_failed")
 
 _EXAMPLE = {
     "dataset": "demo",
@@ -77,7 +74,7 @@ async def _wanted(request: Request, caller: Caller) -> tuple[MakeSynthetic, int]
             "Location": "Address of the synthetic table.",
             "Retry-After": "With 202: seconds until the next poll.",
         },
-        problems=(*_REFUSALS, "idempotency_conflict", "conflict", "charge_unknown", "execution_failed"),
+        problems=(*REFUSALS, "idempotency_conflict", "conflict", "charge_unknown", "execution_failed"),
     ),
 )
 async def create_synthetic(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:
@@ -107,15 +104,14 @@ async def create_synthetic(request: Request, caller: Annotated[Caller, Depends(r
         body=SyntheticBody,
         body_examples={"all columns": _EXAMPLE},
         answers={200: (SyntheticEstimate, None)},
-        problems=(*_REFUSALS, "conflict"),
+        problems=(*REFUSALS, "conflict"),
     ),
 )
 async def estimate_synthetic(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:
     """POST /v1/synthetic:estimate."""
     services = services_of(request)
     wanted, _ = await _wanted(request, caller)
-    async with explained(services, caller, wanted.dataset):
-        return json_response(await services.jobs.call(partial(services.synthetic.estimate, wanted), owner=caller.name))
+    return json_response(await called(services, caller, wanted.dataset, partial(services.synthetic.estimate, wanted)))
 
 
 @router.get(

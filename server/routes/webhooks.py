@@ -15,19 +15,18 @@ from server.roles import ASKING, READING
 from server.routes.common import (
     body_of,
     describe,
-    identifier,
     in_thread,
     json_response,
     moment_text,
     not_found,
     page_response,
 )
-from server.routes.sight import visible_webhook
+from server.routes.resources import After
+from server.routes.sight import own, visible_webhook
 from server.services import Services
 from server.store.errors import NotThere
 from server.store.webhooks import DeliveryRow, WebhookRow
 from server.webhooks.webhooks import AddWebhook
-from server.wire.requests import ACCOUNT_PATTERN
 from server.wire.webhook_answers import DeliveryList, NewWebhookAnswer, WebhookAnswer, WebhookList
 from server.wire.webhook_requests import WebhookBody
 
@@ -40,7 +39,6 @@ _EXAMPLE = {
     "events": ["monitor.passed", "monitor.failed"],
     "subjects": ["m_5f0c1d2e3a4b"],
 }
-_After = Annotated[str | None, Query(pattern=ACCOUNT_PATTERN, description="`next` of the page before.")]
 _Count = Annotated[int, Query(ge=1, le=100, description="Members per page.")]
 
 
@@ -85,16 +83,14 @@ async def create_webhook(request: Request, caller: Annotated[Caller, Depends(rol
     ),
 )
 async def list_webhooks(
-    request: Request, caller: Annotated[Caller, Depends(roles(*READING))], count: _Count = 20, after: _After = None
+    request: Request, caller: Annotated[Caller, Depends(roles(*READING))], count: _Count = 20, after: After = None
 ) -> Response:
     """GET /v1/webhooks."""
     services = services_of(request)
     whose = None if caller.oversees else caller.name
     if after is not None:
         # A position in the list of others would reveal when they added theirs.
-        last = await in_thread(lambda: services.registry.webhook(identifier(after, "webhook")))
-        if last is None or not (caller.oversees or last.principal == caller.name):
-            raise not_found("webhook")
+        await own(caller, "webhook", after, services.registry.webhook)
     rows = await in_thread(lambda: services.registry.webhooks(whose, after=after, count=count + 1))
     shown = await in_thread(lambda: {row.id: _body(services, row, caller) for row in rows[:count]})
     return page_response("webhooks", rows, count, body=lambda row: shown[row.id], after=lambda row: row.id)
@@ -137,7 +133,7 @@ async def list_deliveries(
     caller: Annotated[Caller, Depends(roles(*READING))],
     row: Annotated[WebhookRow, Depends(visible_webhook)],
     count: _Count = 20,
-    after: _After = None,
+    after: After = None,
 ) -> Response:
     """GET /v1/webhooks/{webhook_id}/deliveries."""
     registry = services_of(request).registry

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Generic, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Select, Table, insert, select, update
 
 from server.resources.kinds import ResourceKind
 from server.store.tables import batches, monitors, resources, synthetic_tables
@@ -145,18 +145,12 @@ class ResourceRows(Transactions):
 
         `after` is the last one of the page before, `dataset` the only one whose resources are wanted.
         """
-        query = kept.all.order_by(resources.c.created.desc(), resources.c.id.desc()).limit(count)
+        query = kept.all
         if principal is not None:
             query = query.where(resources.c.principal == principal)
         if dataset is not None:
             query = query.where(resources.c.dataset == dataset)
-        with self._engine.connect() as connection:
-            if after is not None:
-                made = select(resources.c.created).where(resources.c.id == after)
-                last = connection.execute(made).scalar_one_or_none() or ""
-                same = (resources.c.created == last) & (resources.c.id < after)
-                query = query.where(or_(resources.c.created < last, same))
-            return tuple(kept.row(**row._mapping) for row in connection.execute(query))
+        return tuple(kept.row(**row._mapping) for row in self._page(query, resources, after=after, count=count))
 
     def resources_where(self, kept: Kept[R], *conditions: ColumnElement[bool]) -> tuple[R, ...]:
         """Every resource of the kind of which that holds, the oldest first."""

@@ -70,16 +70,10 @@ class StreamRows(Transactions):
 
     def streams(self, principal: str | None, *, after: str | None, count: int) -> tuple[StreamRow, ...]:
         """Streams of a principal, or of everybody, the newest first; `after` is the last one of the page before."""
-        query = select(streams).order_by(streams.c.created.desc(), streams.c.id.desc()).limit(count)
+        query = select(streams)
         if principal is not None:
             query = query.where(streams.c.principal == principal)
-        with self._engine.connect() as connection:
-            if after is not None:
-                last = connection.execute(select(streams.c.created).where(streams.c.id == after)).scalar_one_or_none()
-                earlier = (streams.c.created == last) & (streams.c.id < after)
-                query = query.where((streams.c.created < (last or "")) | earlier)
-            found = connection.execute(query).all()
-        return tuple(StreamRow(**row._mapping) for row in found)
+        return tuple(StreamRow(**row._mapping) for row in self._page(query, streams, after=after, count=count))
 
     def stream_answers(self, stream_id: str, keys: Sequence[str]) -> Mapping[str, str]:
         """The answers that are stored under some of these keys."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable
 
-from sqlalchemy import Connection, insert
+from sqlalchemy import Connection, Row, Select, Table, insert, or_, select
 
 from accountant.connection import open_engine
 from server.store.tables import registry_events
@@ -30,6 +30,18 @@ class Transactions:
     def _log(self, connection: Connection, *, actor: str, action: str, subject: str) -> None:
         values = {"at": self._now(), "actor": actor, "action": action, "subject": subject}
         connection.execute(insert(registry_events).values(**values))
+
+    def _page(
+        self, query: Select[tuple[object, ...]], table: Table, *, after: str | None, count: int
+    ) -> list[Row[tuple[object, ...]]]:
+        """Rows of a query by when they were created in `table`, the newest first; `after` is the last one before."""
+        made = table.c.created
+        query = query.order_by(made.desc(), table.c.id.desc()).limit(count)
+        with self._engine.connect() as connection:
+            if after is not None:
+                last = connection.execute(select(made).where(table.c.id == after)).scalar_one_or_none() or ""
+                query = query.where(or_(made < last, (made == last) & (table.c.id < after)))
+            return list(connection.execute(query).all())
 
     def _now(self) -> str:
         return iso(self._clock())

@@ -87,17 +87,10 @@ class WebhookRows(Outbox):
 
     def webhooks(self, principal: str | None, *, after: str | None, count: int) -> tuple[WebhookRow, ...]:
         """Webhooks of a principal, or of everybody, that were not removed, the newest first."""
-        table = webhooks
-        query = select(table).where(table.c.removed.is_(None)).order_by(table.c.created.desc(), table.c.id.desc())
+        query = select(webhooks).where(webhooks.c.removed.is_(None))
         if principal is not None:
-            query = query.where(table.c.principal == principal)
-        with self._engine.connect() as connection:
-            if after is not None:
-                last = connection.execute(select(table.c.created).where(table.c.id == after)).scalar_one_or_none()
-                query = query.where(
-                    (table.c.created < (last or "")) | ((table.c.created == last) & (table.c.id < after))
-                )
-            found = connection.execute(query.limit(count)).all()
+            query = query.where(webhooks.c.principal == principal)
+        found = self._page(query, webhooks, after=after, count=count)
         return tuple(WebhookRow(**{name: getattr(row, name) for name in _COLUMNS}) for row in found)
 
     def remove_webhook(self, webhook_id: str, *, actor: str) -> None:

@@ -155,7 +155,7 @@ class Streams:
         frame = self._frame(row)
         queries = tuple(cells_asked(frame, query) for query in asked)
         dataset = self.served.get(row.dataset)
-        version = None if dataset is None else f"{dataset.policy_version}:{dataset.data_version}"
+        version = None if dataset is None else dataset.version
         known = self._known(row, terms, frame, queries, version)
         if known is not None:
             return known
