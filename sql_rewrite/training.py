@@ -169,8 +169,9 @@ def _at_bounds(
     core: Core, raw: list[_Read], dataset: Dataset, chosen: Mapping[Place, ValueBounds] | None
 ) -> tuple[Core, list[_Read], frozenset[Place], Mapping[Place, ValueBounds]]:
     """The core and its features with bounds of the columns that have none: chosen ones, or nominal ones."""
-    summed = [replace(one.aggregate, function=AggregateFunction.SUM, distinct=False) for one in raw]
-    whole = replace(core, aggregates=tuple(summed))
+    # Averages, because a feature needs bounds always, and a sum none where the norm of what a unit adds is chosen.
+    averages = [replace(one.aggregate, function=AggregateFunction.AVERAGE, distinct=False) for one in raw]
+    whole = replace(core, aggregates=tuple(averages))
     try:
         places = unbounded_columns(whole, dataset)
     except Refused:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
@@ -15,7 +16,7 @@ from mechanisms import release as releasing
 from mechanisms.measurement import Integers, Measurement, Perturbed
 from mechanisms.private_descent import Method, ModelNoise
 from mechanisms.randomness import BitSource
-from privacy.bounds import ValueBounds
+from privacy.bounds import AutomaticContribution, ValueBounds
 from privacy.composition import compose
 from privacy.policy import Dataset
 from privacy.statement import Statement
@@ -51,11 +52,21 @@ def opened() -> Scene:
     return replace(scene_, dataset=unbounded(scene_.dataset))
 
 
+def automatic(scene_: Scene) -> Scene:
+    """The scene with nothing declared of how much a unit takes part."""
+    tables = tuple(
+        table if table.contribution is None else replace(table, contribution=AutomaticContribution())
+        for table in scene_.dataset.tables
+    )
+    return replace(scene_, dataset=replace(scene_.dataset, tables=tables))
+
+
+@pytest.mark.parametrize("declared", [opened, lambda: automatic(opened())], ids=["declared", "automatic"])
 @pytest.mark.parametrize("ends", CHOSEN)
 @pytest.mark.sparse(2)
-def test_norms_hold_within_any_bounds(ends: tuple[int, int]) -> None:
+def test_norms_hold_within_any_bounds(ends: tuple[int, int], declared: Callable[[], Scene]) -> None:
     """Shows that one unit changes no sum by more than is charged, whatever a histogram chose."""
-    scene_ = opened()
+    scene_ = declared()
     place = ("visits", "y")
     bounds = {place: ValueBounds(Fraction(ends[0]), Fraction(ends[1]))}
     training = lift_training(SQL, scene_.dataset, DUCKDB, chosen=bounds)

@@ -120,3 +120,19 @@ def test_a_policy_that_chooses_none(clinic: Clinic) -> None:
     assert clinic.spent(account) == 0
     clinic.path.write_text(text)
     attach(clinic.services, clinic.path)
+
+
+def test_a_table_of_which_nothing_is_declared(clinic: Clinic) -> None:
+    """Shows chosen bounds of features where a SUM would need none, since the norm of what a unit adds is chosen."""
+    contribution = "contribution: {rows_per_unit: 20, groups_per_unit: 2, rows_per_unit_and_group: 10}"
+    text = clinic.path.read_text().replace("automatic_bounds: false, ", "")
+    assert contribution in text
+    open_columns = text.replace(contribution, "contribution: auto").replace(", bounds: [0, 1000]}", "}")
+    clinic.path.write_text(open_columns)
+    attach(clinic.services, clinic.path)
+    who, _ = clinic.somebody(epsilon="100")
+    model = train(clinic, who, sql="SELECT cost, ward = 'a' AS first, cost >= 455 AS label FROM visits").json()["model"]
+    (used,) = model["bounds"]
+    assert used["column"] == "cost"
+    assert float(used["lower"]) <= 100 < 800 <= float(used["upper"]) < 5_000
+    assert model["held_out"]["accuracy"] > 0.8

@@ -14,9 +14,8 @@ from tests.upgrade.homes import LEFT, OldHome, copy_to, entries_of, unpack
 AT_NIGHT = ("0.2.1", "0.3.0", "0.5.0", "0.6.0", "0.7.0")
 """Their homes have nothing that those of 0.2.0, 0.4.0 and later ones lack."""
 
-ON_SQLITE = ("0.4.0",)
-"""Its database has the revision of that of 0.8.0, whose home was asked what it was and more: on PostgreSQL
-it is upgraded at night."""
+ON_SQLITE = ("0.4.0", "0.9.0")
+"""Homes that were asked nothing that later ones were not: on PostgreSQL they are upgraded at night."""
 
 DATABASES = ("sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql))
 

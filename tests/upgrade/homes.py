@@ -91,6 +91,13 @@ def _with_resources(left: Left) -> Left:
     return replace(left, queries=left.queries + 4, releases=left.releases + 1)
 
 
+def _with_streams(left: Left) -> Left:
+    """With a stream, a statistic and a second model, each a query; and the histogram that chose the model's bounds."""
+    return replace(left, queries=left.queries + 3, releases=left.releases + 1)
+
+
+_OF_0_10 = (*_OF_0_9, "pivot", "named", "membership")
+
 LEFT = {
     "0.1.0": Left(
         "0003", 4, 8, 5, (*_PAID, "repeated", "second_account"), (*_PAID, "second_account"), _ENDED, _BALANCE
@@ -104,9 +111,8 @@ LEFT = {
     "0.7.0": _left_since_0_2("0008", "q_reserved", *_OF_0_7),
     "0.8.0": _left_since_0_2("0008", "q_reserved", *_OF_0_8),
     "0.9.0": _with_sessions(_left_since_0_2("0010", "q_reserved", *_OF_0_9)),
-    "0.10.0": _with_resources(
-        _with_sessions(_left_since_0_2("0013", "q_reserved", *_OF_0_9, "pivot", "named", "membership"))
-    ),
+    "0.10.0": _with_resources(_with_sessions(_left_since_0_2("0013", "q_reserved", *_OF_0_10))),
+    "0.11.0": _with_streams(_with_resources(_with_sessions(_left_since_0_2("0018", "q_reserved", *_OF_0_10)))),
 }
 
 

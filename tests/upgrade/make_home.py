@@ -25,6 +25,8 @@ runs that program's own command line and HTTP interface, as its users did:
     python tests/upgrade/make_home.py ../noisegate-0.9.0 0.9.0 tests/upgrade/home-0.9.0.tar.gz
     git worktree add --detach ../noisegate-0.10.0 789661f
     python tests/upgrade/make_home.py ../noisegate-0.10.0 0.10.0 tests/upgrade/home-0.10.0.tar.gz
+    git worktree add --detach ../noisegate-0.11.0 20c7d9d
+    python tests/upgrade/make_home.py ../noisegate-0.11.0 0.11.0 tests/upgrade/home-0.11.0.tar.gz
 
 What is in each: a dataset of two tables (invented by arithmetic, 300 patients), whose policy shares releases; keys of
 an administrator and two analysts; a root and accounts of anna and ben; answers with public and with hidden keys, an
@@ -38,8 +40,9 @@ Those since 0.6.0 have a median, a count of different values, an average of what
 Those since 0.7.0 have a question in two stages, a choice of groups, several quantiles, first visits, and rows of two
 tables. Those since 0.8.0 have levels of columns measured together, a HISTOGRAM, a BOOL_OR, and a list of released
 groups. Those since 0.9.0 have a median within a patient, months that a series adds, and pairs in a list; a monitor of
-anna that compared once, and a collector with reports. That of 0.10.0 has a pivot, a median by a mechanism that was
-named, and a column that asks for membership in a list of released groups; a batch, a model and a synthetic table.
+anna that compared once, and a collector with reports. Those since 0.10.0 have a pivot, a median by a mechanism that was
+named, and a column that asks for membership in a list of released groups; a batch, a model and a synthetic table. That
+of 0.11.0 has a stream that was asked, a registered statistic, and a model that chose bounds.
 `asked.json` keeps what was asked and answered. The keys open nothing but these archives.
 """
 
@@ -88,6 +91,8 @@ tables:
 policy: {epsilon_default: "0.1", epsilon_max: "2", delta_per_query: "1e-8", releases_shared: true}
 """
 """The file of version 0.1.0."""
+
+COST = "      cost: {type: number, bounds: [0, 500]}\n"
 
 Question = tuple[str, str, dict[str, Any], str | None]
 """Who asked, under which name `asked.json` keeps it, what, and with which Idempotency-Key."""
@@ -139,6 +144,8 @@ class Recipe:
     """Whether there are a monitor and a collector."""
     resources: bool = False
     """Whether there are a batch, a model and a synthetic table."""
+    streams: bool = False
+    """Whether there are a stream, a registered statistic and a model that chose bounds."""
 
 
 WIDE = {"sql": "SELECT COUNT(*) AS n FROM patients WHERE age > 40", "accuracy": {"half_width": "40"}}
@@ -167,6 +174,12 @@ STAYS = """\
       days: {type: integer, nullable: false}
 """
 """A table of the file of version 0.4.0."""
+
+PAID = "      paid: {type: integer, nullable: false}\n"
+"""A column of the visits of version 0.11.0, without bounds."""
+
+STATISTICS = 'statistics: {typical_age: {sql: "SELECT MEDIAN(age) FROM patients"}}\n'
+"""What the file of version 0.11.0 registers."""
 
 UNDECLARED: tuple[Question, ...] = (
     ("anna", "norms", {"sql": "SELECT month, COUNT(*) AS n FROM stays GROUP BY month"}, None),
@@ -316,7 +329,36 @@ SYNTHETIC = {
 NOBODY = {"dataset": "surgery", "sql": "SELECT region, COUNT(*) AS n FROM nobody GROUP BY region ORDER BY region"}
 """Reads the synthetic table."""
 
+STATISTIC = {"dataset": "surgery", "statistic": "typical_age", "width": "2", "spend": {"own_epsilon": "0.5"}}
+
+STREAM = {
+    "dataset": "surgery",
+    "table": "patients",
+    "columns": [{"name": "age", "low": 10, "high": 89}, {"name": "region"}],
+    "epsilon": "1",
+    "updates": 3,
+    "queries": 20,
+}
+
+RANGES = {
+    "queries": [
+        {"where": [{"key": "age", "low": 30, "high": 59}, {"key": "region", "values": ["coast"]}]},
+        {"where": []},
+    ]
+}
+"""Asked of the stream."""
+
+PAYING = {
+    "dataset": "surgery",
+    "sql": "SELECT paid, month > 6 AS late, cost > 200 AS label FROM visits",
+    "iterations": 5,
+    "spend": {"epsilon": "1"},
+}
+"""A model of a column without bounds."""
+
 COLLECTOR = {"question": "Did the surgery see you in time?", "domain": ["yes", "no"], "epsilon": "1"}
+
+ALL_OF_0_10 = (*OF_0_5.questions, *OF_ROWS, *OF_STAGES, *OF_LEVELS, *OF_FORMS, *OF_RESOURCES)
 
 RECIPES = {
     "0.1.0": Recipe(DATASET, ("5", "4"), QUESTIONS, None),
@@ -337,9 +379,18 @@ RECIPES = {
     "0.10.0": replace(
         OF_0_5,
         limits_of_anna=("18",),
-        questions=(*OF_0_5.questions, *OF_ROWS, *OF_STAGES, *OF_LEVELS, *OF_FORMS, *OF_RESOURCES),
+        questions=ALL_OF_0_10,
         sessions=True,
         resources=True,
+    ),
+    "0.11.0": replace(
+        OF_0_5,
+        dataset=OF_0_5.dataset.replace(COST, COST + PAID).replace("policy:", STATISTICS + "policy:"),
+        limits_of_anna=("24",),
+        questions=ALL_OF_0_10,
+        sessions=True,
+        resources=True,
+        streams=True,
     ),
 }
 
@@ -355,9 +406,9 @@ def write_sources(folder: Path, dataset: str) -> Path:
             rows.writerow([person, 18 + person * 13 % 70, region, f"town{person % 3}" if person % 50 else "hamlet"])
     with (folder / "visits.csv").open("w", newline="") as file:
         rows = csv.writer(file)
-        rows.writerow(["visit_id", "patient_id", "month", "cost"])
+        rows.writerow(["visit_id", "patient_id", "month", "cost", "paid"])
         for visit in range(900):
-            rows.writerow([visit, visit % 300, 1 + visit % 12, 20 + visit * 17 % 400])
+            rows.writerow([visit, visit % 300, 1 + visit % 12, 20 + visit * 17 % 400, 20 + visit * 17 % 400 // 10])
     with (folder / "stays.csv").open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["patient_id", "month", "ward", "days"])
@@ -466,6 +517,8 @@ def make(checkout: Path, home: Path, recipe: Recipe) -> None:
             asked.update(open_sessions(url, keys))
         if recipe.resources:
             asked.update(make_resources(url, keys))
+        if recipe.streams:
+            asked.update(open_streams(url, keys))
     ledger = f"sqlite:///{home / 'ledger.sqlite'}", str(home / "ledger.highwater")
     program.run(CLOSED, *ledger)
     with program.serving() as url:
@@ -502,6 +555,15 @@ def make_resources(url: str, keys: dict[str, str]) -> dict[str, Any]:
     made = ask(url, "/v1/synthetic", keys["anna"], SYNTHETIC, "table-1")
     read = ask(url, "/v1/queries", keys["anna"], NOBODY)
     return {"batch": batch, "model": model, "synthetic": made, "nobody": read["rows"]}
+
+
+def open_streams(url: str, keys: dict[str, str]) -> dict[str, Any]:
+    """A stream of anna that answered twice, what a registered statistic gave, and a model that chose bounds."""
+    stream = ask(url, "/v1/streams", keys["anna"], STREAM, "stream-1")
+    answered = ask(url, f"/v1/streams/{stream['id']}/queries", keys["anna"], RANGES)
+    statistic = ask(url, "/v1/statistics", keys["anna"], {**STATISTIC, "wait_ms": 30_000}, "statistic-1")
+    paying = ask(url, "/v1/models", keys["anna"], {**PAYING, "wait_ms": 30_000}, "model-2")
+    return {"stream": {"opened": stream, "answered": answered}, "statistic": statistic, "paying": paying}
 
 
 def get(url: str, path: str, key: str) -> Any:

@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 
 from tests.upgrade.homes import LEFT, OldHome, archive_of
-from tests.upgrade.make_home import BATCH, MODEL, NOBODY, SYNTHETIC
+from tests.upgrade.make_home import BATCH, MODEL, NOBODY, PAYING, RANGES, STATISTIC, STREAM, SYNTHETIC
 
 ARCHIVE_MAX = 1_000_000
 
 of_0_1 = pytest.mark.parametrize("version", ["0.1.0"], indirect=True, scope="module")
 of_0_2 = pytest.mark.parametrize("version", [name for name in LEFT if name != "0.1.0"], indirect=True, scope="module")
-of_0_9 = pytest.mark.parametrize("version", ["0.9.0", "0.10.0"], indirect=True, scope="module")
-of_0_10 = pytest.mark.parametrize("version", ["0.10.0"], indirect=True, scope="module")
+of_0_9 = pytest.mark.parametrize("version", ["0.9.0", "0.10.0", "0.11.0"], indirect=True, scope="module")
+of_0_10 = pytest.mark.parametrize("version", ["0.10.0", "0.11.0"], indirect=True, scope="module")
+of_0_11 = pytest.mark.parametrize("version", ["0.11.0"], indirect=True, scope="module")
 
 
 @pytest.mark.parametrize("left", LEFT)
@@ -153,12 +154,12 @@ def test_a_monitor_goes_on(old: OldHome) -> None:
     address = kept["opened"]["links"]["self"]
     now = old.call("anna", "GET", address).json()
     counted = {"hits_left": 1, "evaluations_made": 1, "last": kept["compared"], "passed": now["passed"]}
-    # A field of later versions: it is compared when somebody asks, as it was.
-    counted |= {"background": False}
+    # A field since 0.11.0: one from before is compared when somebody asks, as it was.
+    counted |= {"background": kept["opened"].get("background", False)}
     # It is called settled since 0.11.0, as everything that was charged and is there.
     same = {name: value for name, value in kept["opened"].items() if name not in ("status", "links")}
     assert {name: now[name] for name in {**same, **counted}} == {**same, **counted}
-    assert (now["status"], now["price"], now["closed"]) == ("settled", None, None)
+    assert (now["status"], now["price"], now["closed"]) == ("settled", kept["opened"].get("price"), None)
     assert now["charged"]
     assert len(now["passed"]) == 1
     again = old.call("anna", "POST", f"{address}/evaluations", {})
@@ -202,6 +203,41 @@ def test_resources_are_read_as_before(old: OldHome) -> None:
         again = old.call("anna", "POST", path, body, **{"Idempotency-Key": key})
         assert again.status_code in (200, 201), (name, again.text)
         assert again.json()["id"] == old.asked[name]["id"]
+    assert old.call("anna", "GET", "/v1/budgets").json()["budgets"] == before
+
+
+@of_0_11
+def test_a_stream_goes_on(old: OldHome) -> None:
+    """Shows that a stream that was paid keeps its answers, and that a retry opens no second one."""
+    before = old.call("anna", "GET", "/v1/budgets").json()["budgets"]
+    kept = old.asked["stream"]
+    address = kept["opened"]["links"]["self"]
+    now = old.call("anna", "GET", address).json()
+    assert now["updates_left"] == kept["answered"]["updates_left"]
+    assert now["compared"] == kept["answered"]["compared"] == 2
+    again = old.call("anna", "POST", f"{address}/queries", RANGES)
+    assert again.status_code == 200, again.text
+    answered = kept["answered"]["answers"]
+    assert again.json()["answers"] == [{**answer, "repeated": True} for answer in answered]
+    opened = old.call("anna", "POST", "/v1/streams", STREAM, **{"Idempotency-Key": "stream-1"})
+    assert opened.json()["id"] == kept["opened"]["id"]
+    assert old.call("anna", "GET", "/v1/budgets").json()["budgets"] == before
+
+
+@of_0_11
+def test_a_statistic_and_chosen_bounds_are_there(old: OldHome) -> None:
+    """Shows that a tested statistic and a model that chose bounds say what they said, and cost nothing more."""
+    before = old.call("anna", "GET", "/v1/budgets").json()["budgets"]
+    asked = old.asked["statistic"]
+    again = old.call(
+        "anna", "POST", "/v1/statistics", {**STATISTIC, "wait_ms": 30_000}, **{"Idempotency-Key": "statistic-1"}
+    )
+    assert {name: again.json()[name] for name in ("id", "outcome", "value")} == {
+        name: asked[name] for name in ("id", "outcome", "value")
+    }
+    model = old.asked["paying"]
+    again = old.call("anna", "POST", "/v1/models", {**PAYING, "wait_ms": 30_000}, **{"Idempotency-Key": "model-2"})
+    assert (again.json()["id"], again.json()["model"]) == (model["id"], model["model"])
     assert old.call("anna", "GET", "/v1/budgets").json()["budgets"] == before
 
 
