@@ -53,6 +53,7 @@ from privacy.unit import Neighbouring
 from server.build import build_services
 from server.demo import write_demo
 from server.settings import Settings
+from server.store.resources import STREAMS
 from server.streams.streams import StreamQuestion, Streams
 from server.streams.terms import OpenStream, Within
 from sql_rewrite.stream_text import StreamColumn
@@ -192,13 +193,14 @@ def _times(streams: Streams, asked: int) -> dict[str, float]:
         account=None,
         body_hash="0" * 64,
     )
-    row = streams.open(request)
+    row = streams.registry.resource(STREAMS, streams.open(request).query_id)
+    assert row is not None
     queries = [((Within(key="income", low=100 * place, high=99_900),),) for place in range(2 * asked)]
     for query in queries[:asked]:
         begun = streams.begin(row, query)
         assert isinstance(begun, StreamQuestion)
         streams.complete(begun)
-    again = streams.registry.stream(row.id)
+    again = streams.registry.resource(STREAMS, row.id)
     assert again is not None
     found = {}
     for name, some in (("stored_ms", queries[:asked]), ("synopsis_ms", queries[asked:])):

@@ -183,18 +183,6 @@ def _started(settings: Settings, incidents: Incidents, started: contextlib.ExitS
     return _Parts(ledger, registry, private, shell, catalogue, pace, pause, SystemBits())
 
 
-def _streams(it: _Parts, journey: Journey, seal: Seal) -> Streams:
-    return Streams(
-        ledger=it.ledger,
-        registry=it.registry,
-        journey=journey,
-        served=it.catalogue,
-        private=it.private,
-        bits=it.bits,
-        seal=seal,
-    )
-
-
 def _webhooks(settings: Settings, registry: Registry, seal: Seal) -> Webhooks:
     sender = Sender(
         destinations=tuple(map(read_destination, settings.webhook_destinations)),
@@ -256,7 +244,7 @@ def build_services(settings: Settings) -> Services:
             ),
             synthetic=Synthetics(resources, registry, journey, catalogue, shell, drawn),
             batches=Batches(ledger, registry, journey, Seal(secret, BATCHES)),
-            streams=_streams(it, journey, Seal(secret, STREAMS)),
+            streams=Streams(resources, registry, journey, catalogue, Seal(secret, STREAMS)),
             webhooks=_webhooks(settings, registry, Seal(secret, WEBHOOKS)),
             checks=_checks(private, shell, ledger, catalogue),
             sql_matrix=sql_matrix(),

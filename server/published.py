@@ -13,13 +13,10 @@ from accountant.states import QueryStatus
 from privacy.policy import Dataset
 from server.profile_types import Profile
 
-__all__ = ["ATTEMPTS_MAX", "PROFILE", "STATISTIC", "STREAM", "Published", "attempt_id"]
+__all__ = ["ATTEMPTS_MAX", "PROFILE", "STATISTIC", "Published", "attempt_id"]
 
 PROFILE = "profile"
 """The member of a query's description that says that it made a profile."""
-
-STREAM = "stream"
-"""The member of a query's description that says that it opened a stream."""
 
 STATISTIC = "statistic"
 """The member of a query's description that says which registered statistic it asked."""

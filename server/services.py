@@ -19,8 +19,7 @@ from server.jobs import AdmittedQuery, JobPool
 from server.question import Question
 from server.settings import Settings
 from server.store.registry import Registry
-from server.store.resources import BatchRow, MonitorRow, SyntheticRow
-from server.store.streams import StreamRow
+from server.store.resources import BatchRow, MonitorRow, StreamRow, SyntheticRow
 from server.store.versions import EITHER
 from server.store.webhooks import WebhookRow
 
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from server.profile_types import Profile
     from server.statistics.asking import ToAsk
     from server.statistics.terms import AskStatistic
-    from server.streams.opening import Planned as PlannedStream
     from server.streams.sealing import Frame
     from server.streams.streams import Standing, StreamQuestion
     from server.streams.terms import AskStream, OpenStream, Told
@@ -172,11 +170,11 @@ class MonitorSteps(Protocol):
 class StreamSteps(Protocol):
     """Streams (server/streams/streams.py). Synchronous; called on threads."""
 
-    def plan(self, request: OpenStream) -> PlannedStream:
-        """What a stream would be and cost. Raises Refused, Problem."""
+    def estimate(self, request: OpenStream) -> Mapping[str, object]:
+        """What a stream would promise and cost. Raises Refused, Problem."""
 
-    def open(self, request: OpenStream) -> StreamRow:
-        """Charges a stream and stores it. Raises Refused, Problem, LedgerError."""
+    def open(self, request: OpenStream) -> Settled | InFlight:
+        """Charges a stream and stores it. Raises Refused, Problem, LedgerError, ExecutionFailed."""
 
     def begin(self, row: StreamRow, asked: AskStream) -> tuple[Told, ...] | StreamQuestion:
         """The answers that need no rows, or the queries, planned. Raises Refused, Problem."""
@@ -187,8 +185,8 @@ class StreamSteps(Protocol):
     def standing(self, row: StreamRow, terms: StreamTerms) -> Standing:
         """Whether a stream compares."""
 
-    def close(self, row: StreamRow, *, actor: str) -> StreamRow:
-        """Ends a stream."""
+    def close(self, row: StreamRow, *, actor: str) -> None:
+        """Ends a stream, and deletes what it answered."""
 
     def frame_for(self, row: StreamRow) -> Frame | None:
         """What a stream is about, for its owner; None where it cannot be read."""

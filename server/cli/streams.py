@@ -16,6 +16,7 @@ __all__ = ["ask", "close", "list_streams", "open_stream", "show"]
 _COLUMN = re.compile(r"(?P<name>[^:]+)(:(?P<low>[^:]+?)\.\.(?P<high>[^:/]+)(/(?P<step>[0-9]{1,6}))?)?\Z")
 _RANGE = re.compile(r"(?P<key>[^:=]+):(?P<low>[^:]*?)\.\.(?P<high>[^:]*)\Z")
 _VALUES = re.compile(r"(?P<key>[^:=]+)=(?P<values>.+)\Z", re.DOTALL)
+_COMPARING = {True: "comparing", False: "not comparing any more"}
 
 
 def open_stream(
@@ -72,7 +73,7 @@ def ask(
     reach = "nothing was compared" if answer["within"] is None else f"± {answer['within']:.4g}"
     lines = [
         f"{answer['value']:.10g}  {reach}, {answer['found'].replace('_', ' ')}",
-        f"{told['status'].replace('_', ' ')}: {told['updates_left']} updates left, {told['compared']} queries compared",
+        f"{_COMPARING[told['comparing']]}: {told['updates_left']} updates left, {told['compared']} queries compared",
     ]
     here.show(told, [printable(line) for line in lines], verbatim=True)
 
@@ -158,5 +159,7 @@ def _lines(made: Json) -> list[str]:
     lines.append(
         f"{made['updates_left']} of {made['updates']} updates left, {made['compared']} of {made['queries']} compared"
     )
+    if made["why"] is not None:
+        lines.append(f"{_COMPARING[made['comparing']]}: {made['why']}")
     lines += [f"{key['name']}: {key['values']} values, {key['first']} to {key['last']}" for key in made["keys"] or ()]
     return [printable(line) for line in lines]

@@ -13,6 +13,7 @@ class ResourceKind(StrEnum):
     """What a resource is. The value is stored, and is the member of its query's description that names it."""
 
     MONITOR = "monitor"
+    STREAM = "stream"
     BATCH = "batch"
     MODEL = "model"
     SYNTHETIC = "synthetic"
@@ -39,11 +40,12 @@ class ResourceKind(StrEnum):
         Then its event has no rho: composition of interactive mechanisms is proved for the other measures alone
         (accountant/filter.md, "Sessions that stay open").
         """
-        return self is ResourceKind.MONITOR
+        return self in (ResourceKind.MONITOR, ResourceKind.STREAM)
 
 
 _PLURALS = {
     ResourceKind.MONITOR: "monitors",
+    ResourceKind.STREAM: "streams",
     ResourceKind.BATCH: "batches",
     ResourceKind.MODEL: "models",
     ResourceKind.SYNTHETIC: "synthetic",

@@ -260,7 +260,13 @@ class Resources:
             raise ExecutionFailed(started=record is None or record.state is not QueryStatus.FAILED_VOID)
 
 
-_PREFIXES = {ResourceKind.MONITOR: "m", ResourceKind.MODEL: "t", ResourceKind.SYNTHETIC: "s", ResourceKind.BATCH: "q"}
+_PREFIXES = {
+    ResourceKind.MONITOR: "m",
+    ResourceKind.STREAM: "st",
+    ResourceKind.MODEL: "t",
+    ResourceKind.SYNTHETIC: "s",
+    ResourceKind.BATCH: "q",
+}
 """What identifiers begin with. A batch has that of its query, which the journey of questions makes."""
 
 

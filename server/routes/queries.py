@@ -21,7 +21,7 @@ from server.body import canonical_hash
 from server.errors import Problem, problem_of_execution
 from server.formats import JSON, RESULT_HEADERS, Format, answer_table
 from server.once import idempotency_key
-from server.published import PROFILE, STATISTIC, STREAM
+from server.published import PROFILE, STATISTIC
 from server.question import Question
 from server.resources.kinds import ResourceKind
 from server.roles import ASKING, READING
@@ -319,13 +319,6 @@ async def get_query(
                 what=f"what a {kind.word} was charged for is sent as JSON only",
                 why=f"It is no table: the {kind.word} has what there is to read.",
                 instead=(f"Read it: GET {kind.path}/{{id}}",),
-            )
-        if STREAM in record.description and sent_as is not JSON:
-            raise Problem(
-                "not_acceptable",
-                what="what a stream charged is sent as JSON only",
-                why="It is no table: it names the stream, which answers queries.",
-                instead=("Read the stream: GET /v1/streams/{stream_id}",),
             )
         if STATISTIC in record.description and sent_as is not JSON:
             raise Problem(

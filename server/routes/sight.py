@@ -31,14 +31,15 @@ from server.store.resources import (
     BATCHES,
     MODELS,
     MONITORS,
+    STREAMS,
     SYNTHETICS,
     BatchRow,
     Kept,
     MonitorRow,
     ResourceRow,
+    StreamRow,
     SyntheticRow,
 )
-from server.store.streams import StreamRow
 from server.store.webhooks import WebhookRow
 
 __all__ = [
@@ -174,8 +175,8 @@ async def visible_batch(request: Request, batch_id: str) -> BatchRow:
 
 
 async def visible_stream(request: Request, stream_id: str) -> StreamRow:
-    """The stream of the path, as `own`."""
-    return await own(caller_of(request), "stream", stream_id, services_of(request).registry.stream)
+    """The stream of the path, as `_own`."""
+    return await _own(request, STREAMS, stream_id)
 
 
 async def visible_synthetic(request: Request, synthetic_id: str) -> SyntheticRow:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-import math
 import time
 from fractions import Fraction
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from mechanisms.streams.asking import Found
@@ -18,14 +17,17 @@ from privacy.numbers import decimal_text
 from privacy.policy import KeyValue
 from server.auth import Caller, roles, services_of
 from server.body import canonical_hash
+from server.jobs import Started
 from server.once import idempotency_key
+from server.resources.kinds import ResourceKind
 from server.roles import ASKING, READING
-from server.routes.common import body_of, describe, in_thread, json_response, not_found, page_response
+from server.routes.common import body_of, describe, in_thread, json_response
 from server.routes.paying import REFUSALS, called
-from server.routes.resources import After
-from server.routes.sight import own, visible_stream
+from server.routes.resources import After, Count, OfDataset, Seen, Shown, owned
+from server.routes.sight import visible_stream
 from server.services import Services
-from server.store.streams import StreamRow
+from server.store.resources import STREAMS, StreamRow
+from server.streams.estimating import promised
 from server.streams.refusals import Comparing
 from server.streams.sealing import Frame
 from server.streams.terms import AskStream, OpenStream, Terms, Told
@@ -64,7 +66,9 @@ _OTHER = {
 _QUERIES = {"queries": [{"where": [{"key": "birth_year", "low": 1950, "high": 1979}]}, {"where": []}]}
 
 
-def _asked(caller: Caller, body: StreamBody, raw: dict[str, object], *, key: str | None) -> OpenStream:
+async def _wanted(request: Request, caller: Caller, *, key: str | None) -> OpenStream:
+    """A request as the streams read it."""
+    body, raw = await body_of(request, StreamBody)
     kept = {name: value for name, value in raw.items() if value is not None}
     return OpenStream(
         principal=caller.name,
@@ -100,13 +104,8 @@ def _asked(caller: Caller, body: StreamBody, raw: dict[str, object], *, key: str
 async def estimate_stream(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:
     """POST /v1/streams:estimate."""
     services = services_of(request)
-    body, raw = await body_of(request, StreamBody)
-    wanted = _asked(caller, body, raw, key=None)
-    planned = await called(services, caller, wanted.dataset, partial(services.streams.plan, wanted))
-    terms = planned.terms
-    half = math.sqrt(terms.noise.cell_variance * terms.cells / 2) * float(terms.step)
-    told = {"cells": terms.cells, **_promised(terms), "error_of_half": half}
-    return json_response({**told, "verdict": planned.offer.verdict.value, "price": planned.offer.price()})
+    wanted = await _wanted(request, caller, key=None)
+    return json_response(await called(services, caller, wanted.dataset, partial(services.streams.estimate, wanted)))
 
 
 @router.post(
@@ -121,22 +120,21 @@ async def estimate_stream(request: Request, caller: Annotated[Caller, Depends(ro
         tag="Streams",
         body=StreamBody,
         body_examples={"years": _EXAMPLE, "cells": _OTHER},
-        answers={201: (StreamAnswer, None)},
-        headers={"Location": "Address of the stream."},
-        problems=(*REFUSALS, "idempotency_conflict", "conflict", "charge_unknown"),
+        answers={201: (StreamAnswer, None), 202: (StreamAnswer, None)},
+        headers={"Location": "Address of the stream.", "Retry-After": "With 202: seconds until the next poll."},
+        problems=(*REFUSALS, "idempotency_conflict", "conflict", "execution_failed", "charge_unknown"),
     ),
 )
 async def create_stream(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:
     """POST /v1/streams."""
+    deadline = time.monotonic()
     services = services_of(request)
-    key = idempotency_key(request)
-    body, raw = await body_of(request, StreamBody)
-    wanted = _asked(caller, body, raw, key=key)
+    wanted = await _wanted(request, caller, key=idempotency_key(request))
     # From here on a failure that nobody foresaw counts as charged.
     request.state.spending = True
-    row = await called(services, caller, wanted.dataset, partial(services.streams.open, wanted))
-    shown = await in_thread(lambda: _body(services, row, caller))
-    return json_response(shown, status=201, headers={"Location": f"/v1/streams/{row.id}"})
+    opened = await called(services, caller, wanted.dataset, partial(services.streams.open, wanted))
+    # It reads no row, so it is there at once; one that another request is opening is not waited for.
+    return await _SHOWN.made(request, caller, Started(opened, None), deadline=deadline)
 
 
 @router.get(
@@ -153,18 +151,12 @@ async def create_stream(request: Request, caller: Annotated[Caller, Depends(role
 async def list_streams(
     request: Request,
     caller: Annotated[Caller, Depends(roles(*READING))],
-    count: Annotated[int, Query(ge=1, le=100, description="Streams per page.")] = 20,
+    count: Count = 20,
     after: After = None,
+    dataset: OfDataset = None,
 ) -> Response:
     """GET /v1/streams."""
-    services = services_of(request)
-    whose = None if caller.oversees else caller.name
-    if after is not None:
-        # A position in the list of others would reveal when they opened theirs.
-        await own(caller, "stream", after, services.registry.stream)
-    rows = await in_thread(lambda: services.registry.streams(whose, after=after, count=count + 1))
-    shown = await in_thread(lambda: {row.id: _body(services, row, caller) for row in rows[:count]})
-    return page_response("streams", rows, count, body=lambda row: shown[row.id], after=lambda row: row.id)
+    return await _SHOWN.page(request, caller, dataset=dataset, after=after, count=count)
 
 
 @router.get(
@@ -184,8 +176,7 @@ async def get_stream(
     row: Annotated[StreamRow, Depends(visible_stream)],
 ) -> Response:
     """GET /v1/streams/{stream_id}."""
-    services = services_of(request)
-    return json_response(await in_thread(lambda: _body(services, row, caller)))
+    return await _SHOWN.read(request, row, caller)
 
 
 @router.post(
@@ -211,9 +202,8 @@ async def ask_stream(
     """POST /v1/streams/{stream_id}/queries."""
     services = services_of(request)
     body, _ = await body_of(request, StreamQueriesBody)
-    if row.principal != caller.name:
-        # Overseers see it; its updates are its owner's to use up.
-        raise not_found("stream")
+    # Overseers see it; its updates are its owner's to use up.
+    owned(row, caller, ResourceKind.STREAM)
     asked: AskStream = tuple(tuple(one.asked() for one in query.where) for query in body.queries)
     # Plans on the threads that read texts, and reads rows in the queue of queries, so that it holds up no estimate.
     deadline = time.monotonic() + _TURN_SECONDS
@@ -242,7 +232,7 @@ async def ask_stream(
         "Deletes its secret state, its synopsis and its answers. Its terms and the charge stay.",
         tag="Streams",
         answers={200: (StreamAnswer, None)},
-        problems=("not_found",),
+        problems=("not_found", "conflict"),
     ),
 )
 async def close_stream(
@@ -251,21 +241,18 @@ async def close_stream(
     row: Annotated[StreamRow, Depends(visible_stream)],
 ) -> Response:
     """DELETE /v1/streams/{stream_id}."""
-    services = services_of(request)
-    if row.principal != caller.name:
-        raise not_found("stream")
-    gone = await in_thread(lambda: services.streams.close(row, actor=caller.name))
-    return json_response(await in_thread(lambda: _body(services, gone, caller)))
+    close = partial(services_of(request).streams.close, row, actor=caller.name)
+    return await _SHOWN.closed(request, row, caller, close)
 
 
 def _answered(services: Services, stream_id: str, told: tuple[Told, ...]) -> dict[str, object]:
     """Answers, as they are shown, with what is left."""
-    row = services.registry.stream(stream_id)
+    row = services.registry.resource(STREAMS, stream_id)
     assert row is not None, "streams are never removed"
     terms = Terms.from_json(row.terms)
     return {
         "answers": [_answer(one, terms) for one in told],
-        "status": services.streams.standing(row, terms).status,
+        "comparing": services.streams.standing(row, terms).comparing,
         "updates_left": row.left,
         "compared": row.made,
     }
@@ -289,16 +276,6 @@ def _number(value: Fraction) -> int | float:
     return value.numerator if value.denominator == 1 else float(value)
 
 
-def _promised(terms: Terms) -> dict[str, object]:
-    """How exact the answers of a stream are."""
-    return {
-        "tolerance": float(terms.tolerance * terms.step),
-        "within": terms.within,
-        "within_measured": terms.of_updates,
-        "wrong_updates": terms.wrong_updates,
-    }
-
-
 def _keys(frame: Frame) -> list[dict[str, object]]:
     """The keys of a stream's cells."""
     found: list[dict[str, object]] = []
@@ -313,31 +290,25 @@ def _shown(value: KeyValue) -> str | int | bool | None:
     return value.isoformat() if isinstance(value, datetime.date) else value
 
 
-def _body(services: Services, row: StreamRow, caller: Caller) -> dict[str, object]:
-    """A stream, as this caller may read it."""
+def _own(seen: Seen[StreamRow]) -> dict[str, object]:
+    """What a stream has besides: its terms, its keys, and what is left of it."""
+    row, streams = seen.row, seen.services.streams
     terms = Terms.from_json(row.terms)
-    standing = services.streams.standing(row, terms)
-    frame = services.streams.frame_for(row) if row.principal == caller.name else None
+    standing = streams.standing(row, terms)
+    frame = streams.frame_for(row) if row.principal == seen.caller.name else None
     return {
-        "id": row.id,
-        "dataset": row.dataset,
-        "principal": row.principal,
-        "budget": row.account,
-        "created": row.created,
-        "status": standing.status,
+        "comparing": standing.comparing,
         "why": standing.why,
         "sql": None if frame is None else frame.sql,
         "keys": None if frame is None else _keys(frame),
         "epsilon": decimal_text(terms.epsilon),
         "cells": terms.cells,
-        **_promised(terms),
+        **promised(terms),
         "updates": terms.noise.updates,
         "updates_left": row.left,
         "queries": terms.queries,
         "compared": row.made,
-        "links": {
-            "self": f"/v1/streams/{row.id}",
-            "queries": f"/v1/streams/{row.id}/queries",
-            "budget": f"/v1/budgets/{row.account}",
-        },
     }
+
+
+_SHOWN = Shown(STREAMS, _own, ("/queries",))

@@ -12,19 +12,21 @@ from typing import Generic, TypeVar
 from sqlalchemy import ColumnElement, Connection, Select, Table, insert, select, update
 
 from server.resources.kinds import ResourceKind
-from server.store.tables import batches, monitors, resources, synthetic_tables
+from server.store.tables import batches, monitors, resources, streams, synthetic_tables
 from server.store.transactions import Transactions
 
 __all__ = [
     "BATCHES",
     "MODELS",
     "MONITORS",
+    "STREAMS",
     "SYNTHETICS",
     "BatchRow",
     "Kept",
     "MonitorRow",
     "ResourceRow",
     "ResourceRows",
+    "StreamRow",
     "SyntheticRow",
 ]
 
@@ -35,8 +37,8 @@ R = TypeVar("R", bound="ResourceRow")
 class ResourceRow:
     """What every resource has. `terms` and `price` are JSON that its owner and overseers may read: no text of SQL.
 
-    `price` is what was agreed (server/resources/offer.py); None for what version 0.10.0 stored. `closed` is when it was
-    closed.
+    `price` is what was agreed (server/resources/offer.py); None for what version 0.10.0 stored, and streams of 0.11.0.
+    `closed` is when it was closed.
     """
 
     id: str
@@ -64,6 +66,23 @@ class MonitorRow(ResourceRow):
     left: int
     revision: int = 0
     background: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamRow(ResourceRow):
+    """One stream. `frame` and `sealed` are encrypted; one that was closed has neither.
+
+    `left` are updates, `made` are comparisons. `instance` is the process that has the turn, by the ledger's name for
+    it. `shared`: others of the dataset may ask it.
+    """
+
+    frame: bytes
+    sealed: bytes
+    left: int
+    made: int = 0
+    revision: int = 0
+    instance: str | None = None
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +131,7 @@ class Kept(Generic[R]):
 _COMMON = tuple(field.name for field in fields(ResourceRow))
 
 MONITORS = Kept(ResourceKind.MONITOR, MonitorRow, monitors)
+STREAMS = Kept(ResourceKind.STREAM, StreamRow, streams)
 BATCHES = Kept(ResourceKind.BATCH, BatchRow, batches)
 MODELS = Kept(ResourceKind.MODEL, ResourceRow)
 SYNTHETICS = Kept(ResourceKind.SYNTHETIC, SyntheticRow, synthetic_tables)

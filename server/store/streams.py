@@ -1,4 +1,4 @@
-"""Streams as they are stored: their terms, their sealed state, and the answers that were given."""
+"""What streams have beside other resources: the state of their sessions, turns to compare, and answers."""
 
 from __future__ import annotations
 
@@ -8,33 +8,10 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from server.store.resources import ResourceRows, StreamRow
 from server.store.tables import stream_answers, streams
-from server.store.transactions import Transactions
 
-__all__ = ["StreamRow", "StreamRows", "Turn"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamRow:
-    """One stream. `terms` is JSON that its owner and overseers may read; `frame` and `sealed` are encrypted.
-
-    `left` are updates, `made` are comparisons. A stream that was closed has nothing that is encrypted any more.
-    `instance` is the process that has the turn, by the ledger's name for it.
-    """
-
-    id: str
-    principal: str
-    dataset: str
-    account: str
-    created: str
-    terms: str
-    frame: bytes
-    sealed: bytes
-    left: int
-    made: int = 0
-    revision: int = 0
-    closed: str | None = None
-    instance: str | None = None
+__all__ = ["StreamRows", "Turn"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,30 +27,8 @@ class Turn:
     allowed: int
 
 
-class StreamRows(Transactions):
-    """The rows of streams. Thread-safe; every method is one transaction."""
-
-    def add_stream(self, row: StreamRow) -> StreamRow:
-        """Stores a new stream, with the moment of its creation."""
-        values = {name: getattr(row, name) for name in _COLUMNS} | {"created": self._now()}
-        with self._writing() as connection:
-            connection.execute(insert(streams).values(**values))
-            self._log(connection, actor=row.principal, action="stream_open", subject=row.id)
-            connection.commit()
-        return StreamRow(**values)
-
-    def stream(self, stream_id: str) -> StreamRow | None:
-        """The stream of that identifier."""
-        with self._engine.connect() as connection:
-            found = connection.execute(select(streams).where(streams.c.id == stream_id)).one_or_none()
-        return None if found is None else StreamRow(**found._mapping)
-
-    def streams(self, principal: str | None, *, after: str | None, count: int) -> tuple[StreamRow, ...]:
-        """Streams of a principal, or of everybody, the newest first; `after` is the last one of the page before."""
-        query = select(streams)
-        if principal is not None:
-            query = query.where(streams.c.principal == principal)
-        return tuple(StreamRow(**row._mapping) for row in self._page(query, streams, after=after, count=count))
+class StreamRows(ResourceRows):
+    """The turns and answers of streams. Thread-safe; every method is one transaction."""
 
     def stream_answers(self, stream_id: str, keys: Sequence[str]) -> Mapping[str, str]:
         """The answers that are stored under some of these keys."""
@@ -134,7 +89,7 @@ class StreamRows(Transactions):
         with self._writing() as connection:
             changed = connection.execute(
                 update(streams)
-                .where(*_of(turn), streams.c.revision == row.revision, streams.c.closed.is_(None))
+                .where(*_of(turn), streams.c.revision == row.revision)
                 .values(sealed=sealed, left=left, revision=row.revision + 1, instance=None)
             )
             if changed.rowcount != 1:
@@ -152,12 +107,10 @@ class StreamRows(Transactions):
     def close_stream(self, stream_id: str, *, actor: str) -> None:
         """Ends a stream: its state and its answers are deleted, its terms stay."""
         with self._writing() as connection:
-            changed = connection.execute(
-                update(streams)
-                .where(streams.c.id == stream_id, streams.c.closed.is_(None))
-                .values(frame=b"", sealed=b"", revision=streams.c.revision + 1, closed=self._now())
-            )
-            if changed.rowcount:
+            if self._close(connection, stream_id):
+                # Another revision, so that a turn that is under way stores nothing.
+                emptied = {"frame": b"", "sealed": b"", "revision": streams.c.revision + 1}
+                connection.execute(update(streams).where(streams.c.id == stream_id).values(**emptied))
                 connection.execute(delete(stream_answers).where(stream_answers.c.stream == stream_id))
                 self._log(connection, actor=actor, action="stream_close", subject=stream_id)
             connection.commit()
@@ -166,9 +119,3 @@ class StreamRows(Transactions):
 def _of(turn: Turn) -> tuple[ColumnElement[bool], ...]:
     """The stream, while the turn is that one."""
     return (streams.c.id == turn.stream, streams.c.instance == turn.instance, streams.c.made == turn.made)
-
-
-_COLUMNS = (
-    *("id", "principal", "dataset", "account", "created", "terms", "frame"),
-    *("sealed", "left", "made", "revision", "closed"),
-)

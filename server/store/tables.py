@@ -159,26 +159,20 @@ streams = Table(
     "streams",
     metadata,
     Column("id", String(80), primary_key=True),
-    Column("principal", String(64), nullable=False),
-    Column("dataset", String(64), nullable=False),
-    Column("account", String(80), nullable=False),
-    Column("created", String(32), nullable=False),
-    Column("terms", Text, nullable=False),
     Column("frame", LargeBinary, nullable=False),
     Column("sealed", LargeBinary, nullable=False),
     Column("left", Integer, nullable=False),
     Column("made", Integer, nullable=False),
     Column("revision", Integer, nullable=False),
-    Column("closed", String(32)),
-    CheckConstraint('"left" >= 0', name="left_not_negative"),
+    Column("shared", Boolean, nullable=False),
     Column("instance", String(200)),
+    CheckConstraint('"left" >= 0', name="left_not_negative"),
     CheckConstraint("made >= 0", name="made_not_negative"),
-    Index("ix_streams_principal", "principal", "created", "id"),
     Index("ix_streams_instance", "instance"),
 )
 """Streams: what they are about and where they stand is encrypted (server/streams/sealing.py).
 
-`instance` is the process that compares at this moment, by the ledger's name for it.
+`instance` is the process that compares at this moment, by the ledger's name for it. `shared`: others may ask it.
 """
 
 stream_answers = Table(

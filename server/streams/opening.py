@@ -43,9 +43,14 @@ __all__ = ["Planned", "plan_stream", "prepared_again", "question_of"]
 class Planned:
     """A stream that may be opened: its terms, what it is about, and its price on the accounts of that moment."""
 
-    terms: Terms
+    stream: Terms
     frame: Frame
     offer: Offer
+
+    @property
+    def terms(self) -> str:
+        """What is kept of the request."""
+        return self.stream.to_json()
 
 
 def plan_stream(journey: Journey, request: OpenStream, *, restores: Callable[[str], int], salt: str) -> Planned:

@@ -29,7 +29,6 @@ __all__ = [
     "dataset_away",
     "is_over",
     "noise_unreachable",
-    "not_open",
     "nothing_asked",
     "nothing_known",
     "overtaken",
@@ -243,16 +242,6 @@ def is_over(why: str) -> Problem:
         what="the stream is over",
         why=f"It says nothing more: {why}. Nothing was charged.",
         instead=("Open another one with POST /v1/streams.",),
-    )
-
-
-def not_open() -> Problem:
-    """What a request reads whose stream is being opened, or was not."""
-    return Problem(
-        "conflict",
-        what="the stream of this Idempotency-Key is not open",
-        why="It is being opened at this moment, or its opening failed after it was charged.",
-        instead=("Send the request again in a moment.", "Open another one with a fresh key."),
     )
 
 

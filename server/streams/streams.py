@@ -11,40 +11,36 @@ count of its comparisons, and one that is over by the time it would store, becau
 
 from __future__ import annotations
 
-import hashlib
 import json
 import secrets
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Final
 
-from accountant.errors import LedgerError
-from accountant.ledger import Ledger
-from accountant.request import CoreCharge, Reserved, ReserveRequest, Reuse
 from accountant.states import QueryStatus
-from engines.protocol import StatementEngine
-from mechanisms.randomness import BitSource
+from engines.protocol import EngineLease
 from mechanisms.samplers.threshold import NoisyThreshold
 from mechanisms.streams.asking import Answer, Found, StreamState, answer_queries, not_compared
 from mechanisms.streams.synopsis import Cells, Synopsis
 from privacy.policy import Dataset
-from privacy.refusal import ExecutionFailed
+from privacy.values import Json
+from server.admitted import InFlight, Settled
 from server.answer import Journey
 from server.journey.admission import Served
-from server.journey.agreed_price import at_agreed_price, moved
 from server.journey.query import Prepared
-from server.log import logger
-from server.published import STREAM
-from server.resources.offer import Offer
+from server.journey.visible import VisibleRun
+from server.resources.kinds import ResourceKind
+from server.resources.resources import Begun, Resources
 from server.sealing import Seal, SealBroken
 from server.store.errors import UNAVAILABLE
 from server.store.registry import Registry
-from server.store.streams import StreamRow, Turn
+from server.store.resources import STREAMS, ResourceRow, StreamRow
+from server.store.streams import Turn
 from server.streams.cells import cells_asked
+from server.streams.estimating import estimated
 from server.streams.opening import Planned, plan_stream, prepared_again
-from server.streams.refusals import Comparing, dataset_away, is_over, not_open, nothing_known, overtaken
+from server.streams.refusals import Comparing, dataset_away, is_over, nothing_known, overtaken
 from server.streams.sealing import Frame, sealed_state, state_of
 from server.streams.terms import AskStream, OpenStream, Terms, Told
 
@@ -69,22 +65,20 @@ class StreamQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What a stream can do: whether it compares, and if not, why."""
+    """Whether a stream that is open compares queries with the data, and if not, why. It answers in either case."""
 
-    status: str
-    why: str | None
+    comparing: bool
+    why: str | None = None
 
 
 @dataclass(slots=True)
 class Streams:
     """The streams of a server. Safe to use from many threads."""
 
-    ledger: Ledger
+    resources: Resources
     registry: Registry
     journey: Journey
     served: Served
-    private: StatementEngine
-    bits: BitSource
     seal: Seal
     _left: list[Turn] = field(default_factory=list)
     _frames: dict[str, Frame] = field(default_factory=dict)
@@ -94,54 +88,37 @@ class Streams:
 
     def plan(self, request: OpenStream) -> Planned:
         """What a stream would be and cost. Reads no row and costs nothing. Errors: Refused, Problem."""
-        return plan_stream(self.journey, request, restores=self.ledger.restores, salt=secrets.token_hex(16))
+        return plan_stream(self.journey, request, restores=self.resources.ledger.restores, salt=secrets.token_hex(16))
 
-    def open(self, request: OpenStream) -> StreamRow:
+    def estimate(self, request: OpenStream) -> dict[str, Json]:
+        """What a stream would promise and cost, as it is shown. Reads no row and costs nothing. Errors: as `plan`."""
+        planned = self.plan(request)
+        return estimated(planned.stream, planned.offer)
+
+    def open(self, request: OpenStream) -> Settled | InFlight:
         """Charges a stream and stores it. The same request under an idempotency key finds the same stream.
 
-        Errors: Refused; Problem; the ledger's (BudgetExhausted, IdempotencyConflict, ...). Nothing is charged then.
+        Errors: Refused; Problem; the ledger's (BudgetExhausted, IdempotencyConflict, ...), and nothing is charged then;
+        ExecutionFailed.
         """
-        if request.idempotency_key is not None:
-            earlier = self.ledger.earlier(request.principal, request.idempotency_key, request.body_hash)
-            if earlier is not None:
-                return self._opened(earlier.query_id)
-        stream = f"st_{secrets.token_hex(12)}"
+        begun = self.resources.charge(ResourceKind.STREAM, request, lambda: self.plan(request), store=self._stored)
+        if not isinstance(begun, Begun):
+            return begun
+        stream = begun.query_id
+        content = json.dumps({ResourceKind.STREAM.value: stream}).encode()
+        return Settled(stream, self.resources.settle(begun, lambda: content))
 
-        def attempt() -> tuple[Planned, Reserved]:
-            planned = self.plan(request)
-            return planned, self.ledger.reserve(_reservation(stream, request, planned.offer))
-
-        planned, reserved = at_agreed_price(attempt, refused=lambda: moved("the stream"))
-        if not reserved.fresh:
-            return self._opened(reserved.query_id)
-        noise = planned.terms.noise
-        state = StreamState(NoisyThreshold.drawn(noise.threshold_scale, self.bits), noise.updates, None)
-        row = StreamRow(
-            id=stream,
-            principal=request.principal,
-            dataset=request.dataset,
-            account=planned.offer.account.id,
-            created="",
-            terms=planned.terms.to_json(),
-            frame=planned.frame.sealed(self.seal, stream=stream),
-            sealed=sealed_state(state, self.seal, stream=stream),
+    def _stored(self, row: ResourceRow, planned: Planned) -> StreamRow:
+        """The stream with fresh noise of its threshold, as it is kept."""
+        noise = planned.stream.noise
+        threshold = NoisyThreshold.drawn(noise.threshold_scale, self.resources.bits)
+        made = row.of(
+            StreamRow,
+            frame=planned.frame.sealed(self.seal, stream=row.id),
+            sealed=sealed_state(StreamState(threshold, noise.updates, None), self.seal, stream=row.id),
             left=noise.updates,
         )
-        try:
-            row = self.registry.add_stream(row)
-            self.ledger.post(stream, (), json.dumps({STREAM: stream}).encode())
-        except Exception:
-            # Charged and not opened: what became of the noise is unknown, so nothing is given back.
-            self._fail(stream)
-            raise
-        return row
-
-    def _opened(self, stream_id: str) -> StreamRow:
-        """The stream of an earlier request. Errors: Problem while it is being opened, or if that failed."""
-        row = self.registry.stream(stream_id)
-        if row is None or not self._settled(stream_id):
-            raise not_open()
-        return row
+        return self.registry.add_resource(STREAMS, made)
 
     # Asking
 
@@ -170,14 +147,14 @@ class Streams:
         Errors: Problem; ExecutionFailed, after which the comparisons are counted and nothing is said.
         """
         # Read again: while these waited for their turn, others may have been answered.
-        row = self.registry.stream(begun.row.id)
-        assert row is not None, "streams are never removed"
+        row = self._again(begun.row.id)
         known = self._known(row, begun.terms, begun.frame, begun.queries, begun.version)
         if known is not None:
             return known
-        self.ledger.check_writable()
+        self.resources.ledger.check_writable()
         fresh = self._fresh(row, begun)
-        turn = self.registry.begin_comparisons(row, len(fresh), most=begun.terms.queries, instance=self.ledger.instance)
+        instance = self.resources.ledger.instance
+        turn = self.registry.begin_comparisons(row, len(fresh), most=begun.terms.queries, instance=instance)
         if turn is None:
             raise Comparing
         if not turn.allowed:
@@ -231,10 +208,9 @@ class Streams:
 
         Errors: Problem; Comparing where the turn that is taken may store them, or be the last one.
         """
-        standing = self.standing(row, terms)
-        if standing.status == "closed":
+        if row.closed is not None:
             raise is_over("it was closed")
-        if standing.status == "comparing" or row.instance is not None:
+        if self.standing(row, terms).comparing or row.instance is not None:
             if version is None:
                 return None
             keys = [frame.key(cells, version) for cells in queries]
@@ -272,63 +248,42 @@ class Streams:
         self, row: StreamRow, begun: StreamQuestion, state: StreamState, queries: Sequence[Cells]
     ) -> tuple[list[Answer], StreamState]:
         """The comparisons, at their visible moment. Errors: ExecutionFailed, at a visible moment too."""
-        clock = self.journey.pace.clock()
-        prepared, dataset = begun.prepared, begun.dataset
+        prepared, dataset, terms = begun.prepared, begun.dataset, begun.terms
         (core,), (statement,) = prepared.described, prepared.statements
-        with ExitStack() as slot:
-            # Without a lease no row was read, so no visible moment is needed.
-            lease = slot.enter_context(self.private.lease(owner=row.principal))
-            visible = self.journey.pace.visible(prepared.work, clock, self.bits)
-            found: tuple[list[Answer], StreamState] | None = None
-            try:
-                exact = self.private.run(
-                    self.served.snapshot(dataset),
-                    statement,
-                    timeout_seconds=visible.seconds_left(dataset.limits.timeout_seconds),
-                    lease=lease,
-                )
-                found = answer_queries(
-                    core,
-                    begun.terms.noise,
-                    state,
-                    exact,
-                    queries,
-                    tolerance=begun.terms.tolerance,
-                    version=begun.version,
-                    bits=self.bits,
-                )
-            except Exception as error:  # noqa: BLE001 - whatever it is, nothing of it may travel further
-                failed = type(error).__name__
-            visible.wait()
-        if found is None:
-            logger().warning("comparison_failed", query_id=row.id, exception=failed)
-            raise ExecutionFailed
-        return found
+        private, bits, started = self.resources.private, self.resources.bits, self.resources.pace.clock()
+
+        def read(lease: EngineLease, visible: VisibleRun) -> tuple[list[Answer], StreamState]:
+            seconds = visible.seconds_left(dataset.limits.timeout_seconds)
+            exact = private.run(self.served.snapshot(dataset), statement, timeout_seconds=seconds, lease=lease)
+            return answer_queries(
+                core, terms.noise, state, exact, queries, tolerance=terms.tolerance, version=begun.version, bits=bits
+            )
+
+        return self.resources.read(read, name=row.id, owner=row.principal, work=prepared.work, started=started)
 
     # What is stored of it
 
     def standing(self, row: StreamRow, terms: Terms) -> Standing:
         """Whether a stream compares. A function of what was released, of the ledger and of its own counts."""
         if row.closed is not None:
-            return Standing("closed", None)
+            return Standing(comparing=False, why="it was closed")
         if row.left < 1:
-            return Standing("not_comparing", "its last update was made")
+            return Standing(comparing=False, why="its last update was made")
         if row.made >= terms.queries:
-            return Standing("not_comparing", "its stated number of compared queries is used up")
-        root = self.ledger.path(row.account)[-1]
-        if self.ledger.restores(root.id) != terms.restores:
-            return Standing(
-                "not_comparing", "an older copy of the ledger was put back since, which may have forgotten updates"
-            )
-        if not self._settled(row.id):
-            return Standing("not_comparing", "its opening was not completed")
-        return Standing("comparing", None)
+            return Standing(comparing=False, why="its stated number of compared queries is used up")
+        root = self.resources.ledger.path(row.account)[-1]
+        if self.resources.ledger.restores(root.id) != terms.restores:
+            why = "an older copy of the ledger was put back since, which may have forgotten updates"
+            return Standing(comparing=False, why=why)
+        record = self.resources.ledger.query(row.id)
+        if record is None or record.state is not QueryStatus.SETTLED:
+            return Standing(comparing=False, why="its opening was not completed")
+        return Standing(comparing=True)
 
-    def close(self, row: StreamRow, *, actor: str) -> StreamRow:
+    def close(self, row: StreamRow, *, actor: str) -> None:
         """Ends a stream: its secret state and its answers are deleted. What was charged stays charged."""
         self.registry.close_stream(row.id, actor=actor)
         self._frames.pop(row.id, None)
-        return self._again(row.id)
 
     def frame_for(self, row: StreamRow) -> Frame | None:
         """What a stream is about, for its owner; None where it cannot be read, or is gone."""
@@ -377,38 +332,9 @@ class Streams:
         return known
 
     def _again(self, stream_id: str) -> StreamRow:
-        row = self.registry.stream(stream_id)
+        row = self.registry.resource(STREAMS, stream_id)
         assert row is not None, "streams are never removed"
         return row
-
-    def _settled(self, stream_id: str) -> bool:
-        """Whether the ledger has the opening of a stream as settled."""
-        record = self.ledger.query(stream_id)
-        return record is not None and record.state is QueryStatus.SETTLED
-
-    def _fail(self, stream_id: str) -> None:
-        try:
-            self.ledger.fail(stream_id)
-        except LedgerError as error:
-            # The reservation counts as spent until a restart ends it.
-            logger().error("query_unsettled", query_id=stream_id, exception=type(error).__name__)
-
-
-def _reservation(stream: str, request: OpenStream, offer: Offer) -> ReserveRequest:
-    """One charge for all of it, under a key that nothing else has: no stored release serves it."""
-    key = hashlib.sha256(f"{STREAM} {stream}".encode()).hexdigest()
-    charge = CoreCharge(core_key=key, quality=Fraction(1), events=offer.events, lent=False)
-    return ReserveRequest(
-        query_id=stream,
-        principal=request.principal,
-        account=offer.account.id,
-        body_hash=request.body_hash,
-        cores=(charge,),
-        idempotency_key=request.idempotency_key,
-        reuse=Reuse.NONE,
-        most=offer.cost,
-        description={STREAM: stream, "cores": [], "noise": offer.noise},
-    )
 
 
 def _detail(answer: Answer, version: str) -> str:

@@ -21,8 +21,8 @@ from server.wire.requests import (
     decimal_schema,
     read_amount,
 )
-from server.wire.resources import ResourceEstimate
-from server.wire.words import FoundWord, StreamWord
+from server.wire.resources import ResourceAnswer, ResourceEstimate
+from server.wire.words import FoundWord
 from sql_rewrite.stream_text import StreamColumn
 
 __all__ = [
@@ -165,7 +165,7 @@ class StreamQueriesAnswer(AnswerModel):
     """The answers to some queries, in their order, and what is left of the stream."""
 
     answers: list[StreamQueryAnswer]
-    status: StreamWord
+    comparing: bool = Field(description="Whether further queries are compared with the data.")
     updates_left: int
     compared: int
 
@@ -193,15 +193,10 @@ class StreamEstimate(ResourceEstimate):
     error_of_half: float = Field(description="Standard error of the sum of half of the cells, before any update.")
 
 
-class StreamAnswer(AnswerModel):
-    """A stream: its terms, and what is left of it."""
+class StreamAnswer(ResourceAnswer):
+    """A stream: its terms, and what is left of it. It is settled until it is closed, comparing or not."""
 
-    id: str
-    dataset: str
-    principal: str
-    budget: str
-    created: str
-    status: StreamWord
+    comparing: bool = Field(description="Whether queries are compared with the data; without, the synopsis answers.")
     why: str | None = Field(description="Why it compares nothing any more.")
     sql: str | None = Field(description="For its owner; null for others, and where its state cannot be read.")
     keys: list[StreamKey] | None = Field(description="As `sql`.")
@@ -215,7 +210,6 @@ class StreamAnswer(AnswerModel):
     updates_left: int
     queries: int = Field(description="Most queries that are compared.")
     compared: int
-    links: dict[str, str]
 
 
 class StreamList(AnswerModel):

@@ -51,8 +51,6 @@ __all__ = [
     "State",
     "StateWord",
     "StrategyWord",
-    "StreamState",
-    "StreamWord",
     "VerdictWord",
 ]
 
@@ -76,14 +74,6 @@ class Outcome(StrEnum):
 
     OK = "ok"
     FAILED = "failed"
-
-
-class StreamState(StrEnum):
-    """Whether a stream compares queries with the data, answers without comparing, or answers nothing."""
-
-    COMPARING = "comparing"
-    NOT_COMPARING = "not_comparing"
-    CLOSED = "closed"
 
 
 class EvaluationOutcome(StrEnum):
@@ -140,7 +130,6 @@ OutcomeWord = Annotated[Outcome, _OneOf(Outcome)]
 IntervalWord = Annotated[IntervalMethod, _OneOf(IntervalMethod)]
 DirectionWord = Annotated[Direction, _OneOf(Direction)]
 StrategyWord = Annotated[Strategy, _OneOf(Strategy)]
-StreamWord = Annotated[StreamState, _OneOf(StreamState)]
 FoundWord = Annotated[Found, _OneOf(Found)]
 ResourceStateWord = Annotated[ResourceState, _OneOf(ResourceState)]
 VerdictWord = Annotated[Verdict, _OneOf(Verdict)]

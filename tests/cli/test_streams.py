@@ -14,7 +14,9 @@ __all__ = ["stand"]
 STREAM: dict[str, Any] = {
     "id": "st_1",
     "dataset": "d",
-    "status": "comparing",
+    "status": "settled",
+    "comparing": True,
+    "why": None,
     "epsilon": "1",
     "cells": 144,
     "tolerance": 80.0,
@@ -35,7 +37,7 @@ def test_a_stream_is_opened_and_shown(stand: Stand) -> None:
     columns = ("--column", "sex", "--column", "age:18..89", "--column", "day:2024-01-01..2024-12-31/7")
     ran = stand.ask("stream", "open", "people", *columns, "--epsilon", "1", "--dataset", "d", "--rows-per-unit", "3")
     assert ran.code == 0, ran.err
-    for text in ("st_1  comparing", "within 203.1", "4 of 5 updates left", "72 values, 18 to 89"):
+    for text in ("st_1  settled", "within 203.1", "4 of 5 updates left", "72 values, 18 to 89"):
         assert text in ran.out
     assert "\x1b" not in ran.out
     ((method, path, headers, body),) = stand.requests
@@ -80,7 +82,7 @@ def test_an_estimate_opens_nothing(stand: Stand) -> None:
 def test_a_stream_is_asked(stand: Stand) -> None:
     """Ranges that are closed and open, and values, become conditions; the answer says how it was found."""
     answer = {"value": 5213, "found": "not_compared", "within": None}
-    told = {"answers": [answer], "status": "not_comparing", "updates_left": 0, "compared": 9}
+    told = {"answers": [answer], "comparing": False, "updates_left": 0, "compared": 9}
     stand.replies = [(200, told)]
     where = ("--where", "age:30..49", "--where", "year:..1999", "--where", "sex=female,other", "--where", "ok=true")
     ran = stand.ask("stream", "ask", "st_1", *where)

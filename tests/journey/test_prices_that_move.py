@@ -24,6 +24,7 @@ from server.journey import agreed_price
 from server.models.terms import TrainModel
 from server.resources.resources import Begun
 from server.services import Services
+from server.store.resources import STREAMS
 from server.streams.terms import OpenStream
 from server.synthetic.terms import ColumnWish, MakeSynthetic
 from sql_rewrite.stream_text import StreamColumn
@@ -192,13 +193,18 @@ def test_a_stream_takes_no_more_of_its_account_than_was_agreed(
         account=None,
         body_hash="2" * 64,
     )
-    ages, prices = itertools.count(30), [services.streams.plan(request).offer.cost]
+
+    def price() -> Fraction:
+        told: Any = services.streams.estimate(request)
+        return Fraction(told["price"]["epsilon"])
+
+    ages, prices = itertools.count(30), [price()]
 
     def others() -> None:
         for _ in range(2):
             sql = f"SELECT COUNT(*) AS n FROM people WHERE age > {next(ages)}"
             answer_to(services, question(sql, who, epsilon="90", noise=GAUSSIAN))
-        prices.append(services.streams.plan(request).offer.cost)
+        prices.append(price())
 
     monkeypatch.setattr(agreed_price, "PRICINGS_MAX", 1)
     between(services, monkeypatch, others, 1)
@@ -206,9 +212,9 @@ def test_a_stream_takes_no_more_of_its_account_than_was_agreed(
         services.streams.open(request)
     assert refused.value.finding.code == "conflict"
     assert prices[1] > prices[0] + 100
-    assert services.registry.streams(who, after=None, count=1) == ()
+    assert services.registry.resources(STREAMS, who, dataset=None, after=None, count=1) == ()
     services.streams.open(request)
-    assert len(services.registry.streams(who, after=None, count=2)) == 1
+    assert len(services.registry.resources(STREAMS, who, dataset=None, after=None, count=2)) == 1
 
 
 def test_a_synthetic_table_is_not_charged_more_than_its_spend(

@@ -22,6 +22,12 @@ from tests.journey.watched import COUNT, Clinic, restarted
 
 BODIES: dict[ResourceKind, dict[str, Any]] = {
     ResourceKind.MONITOR: {"sql": COUNT, "threshold": "3500", "epsilon": "2", "evaluations": 50},
+    ResourceKind.STREAM: {
+        "table": "people",
+        "columns": [{"name": "age", "low": 18, "high": 89}],
+        "epsilon": "2",
+        "queries": 50,
+    },
     ResourceKind.BATCH: {
         "queries": [f"{COUNT} WHERE age < {age}" for age in (30, 50)],
         "spend": {"epsilon": "2"},
@@ -36,8 +42,8 @@ BODIES: dict[ResourceKind, dict[str, Any]] = {
     ResourceKind.SYNTHETIC: {"table": "people", "name": "drawn_people", "epsilon": "2", "wait_ms": 30_000},
 }
 KINDS = [pytest.param(kind, id=kind.value) for kind in BODIES]
-CANCELLED = [pytest.param(kind, id=kind.value) for kind in BODIES if kind is not ResourceKind.MONITOR]
-CLOSED = (ResourceKind.MONITOR, ResourceKind.SYNTHETIC)
+CANCELLED = [pytest.param(kind, id=kind.value) for kind in BODIES if not kind.session]
+CLOSED = (ResourceKind.MONITOR, ResourceKind.STREAM, ResourceKind.SYNTHETIC)
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +115,7 @@ def test_one_life_of_every_kind(shared: Clinic, kind: ResourceKind) -> None:
 def test_the_charge_is_there_before_the_first_row(
     shared: Clinic, kind: ResourceKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Shows that whatever statement reads rows finds the whole charge made; a monitor reads none to be opened."""
+    """Shows that whatever statement reads rows finds the whole charge made; a session reads none to be opened."""
     who, account = shared.somebody(epsilon="10")
     assert isinstance(shared.services.resources, Resources)
     private, seen = shared.services.resources.private, list[Fraction]()
@@ -122,7 +128,7 @@ def test_the_charge_is_there_before_the_first_row(
 
         monkeypatch.setattr(private, step, read)
     assert make(shared, who, kind).status_code == 201
-    assert set(seen) == (set() if kind is ResourceKind.MONITOR else {shared.spent(account)})
+    assert set(seen) == (set() if kind.session else {shared.spent(account)})
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -175,6 +181,9 @@ def test_what_is_used_on_is_closed(shared: Clinic) -> None:
         assert shared.spent(account) == spent
         if kind is ResourceKind.MONITOR:
             assert shared.evaluate(who, shown["id"]).status_code == 409
+        if kind is ResourceKind.STREAM:
+            queries = {"queries": [{"where": []}]}
+            assert shared.call(who, "POST", shown["links"]["queries"], queries).status_code == 409
 
 
 def test_what_runs_when_a_process_dies_fails_charged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,9 @@ from mechanisms.streams.price import StreamNoise
 from privacy.refusal import ExecutionFailed
 from server.monitors.recovery import Recovery
 from server.sealing import MONITORS, STREAMS, Seal, SealBroken
-from server.store.streams import StreamRow, Turn
+from server.store.resources import STREAMS as KEPT
+from server.store.resources import StreamRow
+from server.store.streams import Turn
 from server.streams.refusals import Comparing
 from server.streams.sealing import state_of
 from server.streams.streams import StreamQuestion, Streams
@@ -91,7 +93,7 @@ def test_the_life_of_a_stream(clinic: Clinic) -> None:
     assert made.status_code == 201, made.text
     stream = made.json()
     assert made.headers["location"] == f"/v1/streams/{stream['id']}"
-    assert (stream["status"], stream["cells"], stream["updates_left"]) == ("comparing", 72, 2)
+    assert (stream["status"], stream["comparing"], stream["cells"], stream["updates_left"]) == ("settled", True, 72, 2)
     assert stream["keys"] == [{"name": "age", "type": "integer", "values": 72, "first": 18, "last": 89}]
     charged = clinic.spent(account)
     assert 0 < charged <= 100
@@ -116,11 +118,8 @@ def test_the_life_of_a_stream(clinic: Clinic) -> None:
         last, other = ask(clinic, "ann", stream["id"], ages(30, 49), ages(18, 39)).json()["answers"]
         assert (last["found"], other["found"], other["within"]) == ("measured", "not_compared", None)
         shown = clinic.call("ann", "GET", f"/v1/streams/{stream['id']}").json()
-        assert (shown["status"], shown["why"], shown["updates_left"]) == (
-            "not_comparing",
-            "its last update was made",
-            0,
-        )
+        assert (shown["status"], shown["comparing"], shown["why"]) == ("settled", False, "its last update was made")
+        assert shown["updates_left"] == 0
         assert clinic.spent(account) == charged
         assert opened(clinic, "ann", key="once").json()["id"] == stream["id"]
         closed = clinic.call("ann", "DELETE", f"/v1/streams/{stream['id']}").json()
@@ -128,7 +127,7 @@ def test_the_life_of_a_stream(clinic: Clinic) -> None:
         gone = ask(clinic, "ann", stream["id"], ages(30, 49))
         assert (gone.status_code, gone.json()["code"]) == (409, "conflict")
         assert clinic.spent(account) == charged
-    row = clinic.services.registry.stream(stream["id"])
+    row = clinic.services.registry.resource(KEPT, stream["id"])
     assert row is not None
     assert (row.frame, row.sealed) == (b"", b"")
     assert not clinic.services.registry.stream_answers(stream["id"], ["x"])
@@ -143,7 +142,7 @@ def test_what_is_charged_is_what_is_drawn_before_a_row_is_read(shared: Clinic, m
         raise AssertionError("a row was read")
 
     with monkeypatch.context() as patch:
-        patch.setattr(streams_of(shared).private, "run", refuse)
+        patch.setattr(streams_of(shared).resources.private, "run", refuse)
         stream = opened(shared, ann, epsilon="2", updates=3).json()["id"]
     ledger = shared.services.ledger
     record = ledger.query(stream)
@@ -162,20 +161,20 @@ def test_every_range_is_one_look_at_the_same_statement(shared: Clinic, monkeypat
     ann, _ = shared.somebody()
     stream, ran = opened(shared, ann).json()["id"], list[str]()
     streams = streams_of(shared)
-    genuine = streams.private.run
+    genuine = streams.resources.private.run
 
     def run(snapshot: Any, statement: Any, **options: Any) -> Any:
         ran.append(statement.sql)
         return genuine(snapshot, statement, **options)
 
-    monkeypatch.setattr(streams.private, "run", run)
+    monkeypatch.setattr(streams.resources.private, "run", run)
     ask(shared, ann, stream, ages(20, 20), ages(18, None), {"where": [{"key": "AGE", "values": [30, 31]}]})
     ask(shared, ann, stream, ages(None, 40))
     assert len(ran) == 2
     assert len(set(ran)) == 1
     ask(shared, ann, stream, ages(None, 40), ages(20, 20))
     assert len(ran) == 2
-    row = shared.services.registry.stream(stream)
+    row = shared.services.registry.resource(KEPT, stream)
     assert row is not None
     begun = time.process_time()
     for _ in range(20):
@@ -198,7 +197,7 @@ def test_the_noise_of_the_threshold_is_drawn_once(clinic: Clinic, monkeypatch: p
     monkeypatch.setattr(gateway, "compare", compare)
     stream = opened(clinic, "ann", epsilon="2").json()["id"]
     ask(clinic, "ann", stream, ages(30, 49))
-    before = clinic.services.registry.stream(stream)
+    before = clinic.services.registry.resource(KEPT, stream)
     assert before is not None
 
     def killed(*_: object, **__: object) -> bool:
@@ -211,7 +210,7 @@ def test_the_noise_of_the_threshold_is_drawn_once(clinic: Clinic, monkeypatch: p
         with pytest.raises(KeyboardInterrupt):
             streams_of(clinic).complete(begun)
     with restarted(clinic):
-        after = clinic.services.registry.stream(stream)
+        after = clinic.services.registry.resource(KEPT, stream)
         assert after is not None
         assert (after.sealed, after.left, after.revision) == (before.sealed, before.left, before.revision)
         assert after.made == before.made + 1
@@ -233,14 +232,14 @@ def test_what_was_planned_before_others_were_compared_counts_nothing(shared: Cli
     ann, _ = shared.somebody()
     streams = streams_of(shared)
     stream = opened(shared, ann).json()["id"]
-    row = shared.services.registry.stream(stream)
+    row = shared.services.registry.resource(KEPT, stream)
     assert row is not None
     one, other = (streams.begin(row, ((Within(key="age", low=low, high=60),),)) for low in (20, 21))
     same = streams.begin(row, ((Within(key="age", low=20, high=60),),))
     assert isinstance(one, StreamQuestion)
     assert isinstance(other, StreamQuestion)
     assert isinstance(same, StreamQuestion)
-    turn = streams.registry.begin_comparisons(row, 1, most=20, instance=streams.ledger.instance)
+    turn = streams.registry.begin_comparisons(row, 1, most=20, instance=streams.resources.ledger.instance)
     assert turn is not None
     with pytest.raises(Comparing):
         streams.complete(one)
@@ -259,7 +258,7 @@ def test_what_was_planned_before_others_were_compared_counts_nothing(shared: Cli
     assert told.repeated
     (told,) = streams.complete(other)
     assert not told.repeated
-    found = shared.services.registry.stream(row.id)
+    found = shared.services.registry.resource(KEPT, row.id)
     assert found is not None
     assert (found.made, found.revision, found.instance) == (3, 2, None)
 
@@ -271,13 +270,13 @@ def test_a_failure_is_one_opaque_outcome_at_a_visible_moment(clinic: Clinic, mon
     stream = opened(clinic, "ann", queries=2).json()["id"]
     slept = list[float]()
     streams = streams_of(clinic)
-    monkeypatch.setattr(streams.journey.pace, "sleep", slept.append)
+    monkeypatch.setattr(streams.resources.pace, "sleep", slept.append)
 
     def fail(*_: object, **__: object) -> None:
         raise ExecutionFailed
 
     with monkeypatch.context() as patch:
-        patch.setattr(streams.private, "run", fail)
+        patch.setattr(streams.resources.private, "run", fail)
         for low in (20, 30):
             failed = ask(clinic, "ann", stream, ages(low, 60))
             assert (failed.status_code, failed.json()["code"]) == (500, "execution_failed")
@@ -293,7 +292,7 @@ def test_after_the_last_comparison_the_synopsis_goes_on(shared: Clinic) -> None:
     stream = opened(shared, ann, queries=1).json()["id"]
     told = ask(shared, ann, stream, ages(20, 40), ages(20, 41)).json()
     assert [one["found"] for one in told["answers"]] == ["synopsis", "not_compared"]
-    assert told["status"] == "not_comparing"
+    assert told["comparing"] is False
     later = ask(shared, ann, stream, ages(20, 42), ages(20, 40)).json()["answers"]
     assert [(one["found"], one["repeated"]) for one in later] == [("not_compared", False), ("synopsis", True)]
     assert later[0]["standard_error"] > 0
@@ -305,7 +304,7 @@ def test_nothing_of_it_is_stored_in_the_clear(shared: Clinic) -> None:
     ann, _ = shared.somebody()
     stream = opened(shared, ann).json()["id"]
     ask(shared, ann, stream, ages(37, 61))
-    row = shared.services.registry.stream(stream)
+    row = shared.services.registry.resource(KEPT, stream)
     assert row is not None
     secret = shared.services.settings.keys_secret()
     terms = Terms.from_json(row.terms)
@@ -315,7 +314,7 @@ def test_nothing_of_it_is_stored_in_the_clear(shared: Clinic) -> None:
     for seal, name in ((Seal(secret, MONITORS), stream), (Seal(secret, STREAMS), "st_other")):
         with pytest.raises(SealBroken):
             state_of(row.sealed, seal, stream=name, noise=terms.noise, left=row.left)
-    everything = repr(row.terms) + repr(shared.services.registry.stream(stream))
+    everything = repr(row.terms) + repr(shared.services.registry.resource(KEPT, stream))
     assert "37, 61" not in everything
     assert "SELECT" not in row.terms
 
@@ -367,7 +366,7 @@ def test_what_the_estimate_says_is_what_is_opened(shared: Clinic) -> None:
     assert (few.status_code, few.json()["code"]) == (422, "unsupported_sql")
     several = opened(shared, ann, **costs, contribution=WHOLE).json()
     assert several["cells"] == 200
-    row = shared.services.registry.stream(several["id"])
+    row = shared.services.registry.resource(KEPT, several["id"])
     assert row is not None
     terms = Terms.from_json(row.terms)
     assert terms.noise.change * terms.step == 4
@@ -471,7 +470,7 @@ def test_a_restored_ledger_and_other_declarations_end_comparing(
     stream = opened(clinic, "ann", **visits).json()["id"]
     low = {"where": [{"key": "c", "values": ["low"]}]}
     assert ask(clinic, "ann", stream, low).status_code == 200
-    found = clinic.services.registry.stream(stream)
+    found = clinic.services.registry.resource(KEPT, stream)
     assert found is not None
     terms = Terms.from_json(found.terms)
     less = replace(terms, noise=StreamNoise.for_epsilon(terms.epsilon, change=Fraction(3), updates=2))
@@ -485,4 +484,4 @@ def test_a_restored_ledger_and_other_declarations_end_comparing(
     monkeypatch.setattr(ledger, "_behind", {"sequence": 1})
     ledger.acknowledge_restore(actor="root", reason="a disk failed")
     told = ask(clinic, "ann", stream, {"where": []}).json()
-    assert (told["status"], told["answers"][0]["found"]) == ("not_comparing", "not_compared")
+    assert (told["comparing"], told["answers"][0]["found"]) == (False, "not_compared")

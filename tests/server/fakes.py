@@ -45,11 +45,9 @@ from server.services import DatasetRefused, OtherName
 from server.statistics.asking import ToAsk
 from server.statistics.terms import AskStatistic
 from server.store.errors import NotReplaced, NotThere
-from server.store.resources import BatchRow, MonitorRow, SyntheticRow
-from server.store.streams import StreamRow
+from server.store.resources import BatchRow, MonitorRow, StreamRow, SyntheticRow
 from server.store.versions import EITHER, version_tag
 from server.store.webhooks import WebhookRow
-from server.streams.opening import Planned as PlannedStream
 from server.streams.sealing import Frame
 from server.streams.streams import Standing, StreamQuestion
 from server.streams.terms import AskStream, OpenStream, Told
@@ -219,10 +217,10 @@ class FakeWebhooks:
 class FakeStreams:
     """A server without streams: none can be opened, so none is found."""
 
-    def plan(self, request: OpenStream) -> PlannedStream:
+    def estimate(self, request: OpenStream) -> Mapping[str, object]:
         raise Problem("unavailable", what="this fake opens no streams")
 
-    def open(self, request: OpenStream) -> StreamRow:
+    def open(self, request: OpenStream) -> Settled | InFlight:
         raise Problem("unavailable", what="this fake opens no streams")
 
     def begin(self, row: StreamRow, asked: AskStream) -> tuple[Told, ...] | StreamQuestion:
@@ -232,9 +230,9 @@ class FakeStreams:
         raise Problem("unavailable", what="this fake answers no streams")
 
     def standing(self, row: StreamRow, terms: StreamTerms) -> Standing:
-        return Standing("comparing", None)
+        return Standing(comparing=True)
 
-    def close(self, row: StreamRow, *, actor: str) -> StreamRow:
+    def close(self, row: StreamRow, *, actor: str) -> None:
         raise Problem("unavailable", what="this fake closes no streams")
 
     def frame_for(self, row: StreamRow) -> Frame | None:

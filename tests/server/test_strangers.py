@@ -27,8 +27,17 @@ from server.monitors.terms import Direction, Terms
 from server.roles import OVERSEEING, Role
 from server.routes import queries
 from server.routes.sight import SIGHTS, unseen_routes, visible_dataset
-from server.store.resources import BATCHES, MODELS, MONITORS, BatchRow, MonitorRow, ResourceRow, SyntheticRow
-from server.store.streams import StreamRow
+from server.store.resources import (
+    BATCHES,
+    MODELS,
+    MONITORS,
+    STREAMS,
+    BatchRow,
+    MonitorRow,
+    ResourceRow,
+    StreamRow,
+    SyntheticRow,
+)
 from server.store.webhooks import WebhookRow
 from server.streams.terms import Terms as StreamTerms
 from tests.journey.clinic import clinic_in, open_account
@@ -107,7 +116,7 @@ NAMING = {
     "GET /v1/budgets": [{"params": {"dataset": name}} for name in ("clinic", "absent")],
     **{
         f"GET /v1/{plural}": [{"params": {"dataset": name}} for name in ("clinic", "absent")]
-        for plural in ("batches", "models", "monitors", "synthetic")
+        for plural in ("batches", "models", "monitors", "streams", "synthetic")
     },
 }
 """Routes that name a dataset beside their path: a request for what is there, and one for what is not."""
@@ -198,13 +207,13 @@ def stream(world: World) -> str:
         principal="analyst",
         dataset="clinic",
         account=world.account.id,
-        created="",
+        price=None,
         terms=terms.to_json(),
         frame=b"",
         sealed=b"",
         left=1,
     )
-    return world.registry.add_stream(row).id
+    return world.registry.add_resource(STREAMS, row).id
 
 
 def model(world: World) -> str:

@@ -213,6 +213,12 @@ def test_a_stream_goes_on(old: OldHome) -> None:
     kept = old.asked["stream"]
     address = kept["opened"]["links"]["self"]
     now = old.call("anna", "GET", address).json()
+    # It was called comparing, and its price was not stored; the home was left after it was asked.
+    asked = ("status", "links", "updates_left", "compared")
+    same = {name: value for name, value in kept["opened"].items() if name not in asked}
+    assert {name: now[name] for name in same} == same
+    assert (now["status"], now["comparing"], now["price"]) == ("settled", True, None)
+    assert now["charged"]
     assert now["updates_left"] == kept["answered"]["updates_left"]
     assert now["compared"] == kept["answered"]["compared"] == 2
     again = old.call("anna", "POST", f"{address}/queries", RANGES)
