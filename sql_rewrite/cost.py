@@ -38,6 +38,7 @@ from sql_rewrite.expressions import Call, Expression, describe
 from sql_rewrite.join_tree import asked
 from sql_rewrite.list_advice import shorter_lists
 from sql_rewrite.lower_normed import Shape, shape_of, shares_tables
+from sql_rewrite.plan import joined_when
 from sql_rewrite.refuse import refuse
 from sql_rewrite.statistics.registry import sums_of
 from sql_rewrite.stored_norms import counts_units, sums_are_norms
@@ -281,6 +282,7 @@ def parts_of(bounded: BoundedCore) -> list[tuple[Expression, int]]:
     scans = scans_of(bounded)
     if bounded.core.where is not None:
         parts.append((bounded.core.where, scans))
+    parts += [(met, scans) for met in joined_when(bounded.core.sources)]
     parts += [(key, 3 * scans) for _, key in bounded.core.keys]
     for statistic in bounded.statistics:
         parts += [(argument, 3) for argument in statistic.arguments]

@@ -18,7 +18,16 @@ from sql_rewrite.dialects.costs import EngineCosts
 from sql_rewrite.expression_cost import characters
 from sql_rewrite.expressions import Expression
 from sql_rewrite.join_tree import asked
-from sql_rewrite.plan import Source, UnitBranch, UnitFunction, UnitGroups, UnitPlace, UnitRows, UnitValue
+from sql_rewrite.plan import (
+    Source,
+    UnitBranch,
+    UnitFunction,
+    UnitGroups,
+    UnitPlace,
+    UnitRows,
+    UnitValue,
+    joined_when,
+)
 from sql_rewrite.unit_facts import (
     constant_per_unit,
     content_keys,
@@ -99,7 +108,7 @@ def work_below(
 
 def _branch(branch: UnitBranch, costs: EngineCosts, lowered: Lowered) -> tuple[float, float, int]:
     """One row of a branch: scanned, joined, and its columns computed and cast, whether or not they are read."""
-    parts = [*branch.columns, *([] if branch.where is None else [branch.where])]
+    parts = [*branch.columns, *([] if branch.where is None else [branch.where]), *joined_when(branch.sources)]
     costed = [lowered(part) for part in parts]
     row = costs.scan + costs.join * (len(branch.sources) - 1) + costs.sum * (1 + len(branch.columns))
     return row + sum(one[0] for one in costed), sum(one[1] for one in costed), sum(one[2] + 1 for one in costed)
@@ -124,7 +133,7 @@ def _row(groups: UnitGroups | UnitRows, costs: EngineCosts, lowered: Lowered) ->
     parts = [part for value in groups.values for part in value.read]
     parts += [part for value in groups.values if (part := value.argument) is not None]  # steps write it twice
     parts += [key for _, key in groups.keys]
-    parts += [] if groups.where is None else [groups.where]
+    parts += [*([] if groups.where is None else [groups.where]), *joined_when(groups.sources)]
     costed = [lowered(part) for part in parts]
     distinct = [value for value in groups.values if value.function is UnitFunction.DISTINCT]
     compared = sum(1 + len(source.join.also) for source in groups.sources if source.join is not None)
@@ -146,6 +155,7 @@ def _row(groups: UnitGroups | UnitRows, costs: EngineCosts, lowered: Lowered) ->
 
 def _windows_row(rows: UnitRows, costs: EngineCosts, lowered: Lowered) -> tuple[float, float, int]:
     parts = [cell for _, cell in rows.cells] + ([] if rows.where is None else [rows.where])
+    parts += joined_when(rows.sources)
     compared = sum(1 + len(source.join.also) for source in rows.sources if source.join is not None)
     own = costs.scan + costs.join * compared
     orders = {(window.partition, window.order, window.by_place) for window in rows.windows}

@@ -102,6 +102,7 @@ def _joined(sources: tuple[Source, ...], where: Expression | None, read: list[Ex
         assert join is not None
         kind = "left join" if join.outer else "join"
         on = "the privacy unit" if join.on_unit else f"{_named(join.child, sources)} = {_named(join.parent, sources)}"
+        on = on if join.when is None else f"{on}, where {describe(join.when)}"
         unique = node.facts.unique
         if join.on_unit:
             one = rows_of_unit(sources[: place - 1]) == source.table.rows_stored == 1

@@ -263,6 +263,12 @@ def link_of(
     if found is not None and outer == "LEFT" and (isinstance(joined, Source) or joined.rows.plain):
         inside += [(tables_of(joined)[0].relation, part) for part in rest]
         return found
+    # A RIGHT JOIN of two tables keeps the rows of the joined one, and looks for those of the first.
+    first, of_people = visible[0], found is not None and found.right.source.table.protected
+    alone = outer == "RIGHT" and len(visible) == 2 and (isinstance(first, Source) or first.rows.plain)
+    if found is not None and alone and of_people:
+        inside += [(tables_of(first)[0].relation, part) for part in rest]
+        return found
     if found is not None and outer == "LEFT":
         raise refuse(
             "unsupported_sql",

@@ -13,13 +13,15 @@ from dataclasses import replace
 from privacy.policy import ColumnType
 from sql_rewrite.evaluate import map_domain
 from sql_rewrite.expressions import ColumnRef, Expression, Literal, Value, columns_of, needs_wide
+from sql_rewrite.functions import build
 from sql_rewrite.join_tree import Branch, branches_of, turned, unit_source
 from sql_rewrite.layer_values import EndOf, OneZero
 from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_expression import lower as lower_expression
 from sql_rewrite.lower_unit_values import lowered_value, row_columns
 from sql_rewrite.lower_unit_windows import read_windows, window_layers
-from sql_rewrite.plan import GROUPS, Constants, Join, Source, UnitFunction, UnitGroups, UnitRows, UnitUnion
+from sql_rewrite.plan import GROUPS, Constants, Source, UnitFunction, UnitGroups, UnitRows, UnitUnion
+from sql_rewrite.reachable import conjuncts
 from sql_rewrite.relations import (
     Appended,
     ConstantRows,
@@ -36,7 +38,7 @@ from sql_rewrite.relations import (
     TableRows,
     TableSource,
 )
-from sql_rewrite.scalars import Cast, Column, EngineType, Named, Scalar, Whole
+from sql_rewrite.scalars import Case, Cast, Column, EngineType, Named, Scalar, Whole
 
 __all__ = ["DRAW", "UNIT", "lowered_sources", "read_columns"]
 
@@ -52,6 +54,8 @@ def read_columns(sources: tuple[Source, ...], *expressions: Expression | None) -
             continue
         keyed = () if source.join.on_unit else ((source.join.child, source.join.parent),)
         read |= {(end.relation, end.name) for pair in (*keyed, *source.join.also) for end in pair}
+        if source.join.when is not None:
+            read |= {(ref.relation, ref.name) for ref in columns_of(source.join.when)}
     return read
 
 
@@ -63,7 +67,7 @@ def lowered_sources(
     drawn = unit_source(sources, draw=draw).relation if draw else None
     result: list[LoweredSource] = [_lowered_source(sources[0], None, read, parameters, drawn)]
     for branch in branches_of(sources):
-        join = None if branch.source.join is None else _join_on(branch.source.join)
+        join = None if branch.source.join is None else _join_on(branch.source, parameters)
         if turned(before, branch):
             hashed = replace(result[0], join=join) if len(result) == 1 else JoinedSources(tuple(result), join)
             result = [_lowered_branch(branch, None, read, parameters, drawn), hashed]
@@ -73,12 +77,25 @@ def lowered_sources(
     return tuple(result)
 
 
-def _join_on(join: Join) -> JoinOn:
+def _join_on(source: Source, parameters: ParameterList) -> JoinOn:
+    """The join of a source, whose columns alone stand for its rows.
+
+    Rows for which a condition on earlier sources is not true have NULL in place of the key: it equals nothing, and the
+    join is still one of equal values, which an engine hashes.
+    """
+    join = source.join
+    assert join is not None
     child, parent = join.child, join.parent
     ends = (UNIT, UNIT) if join.on_unit else (child.name, parent.name)
-    on = Column(child.relation, ends[0]), Column(parent.relation, ends[1])
+    on: tuple[Scalar, Column] = Column(child.relation, ends[0]), Column(parent.relation, ends[1])
     also = tuple((Column(a.relation, a.name), Column(b.relation, b.name)) for a, b in join.also)
-    return JoinOn(*on, outer=join.outer, also=also)
+    parts = [] if join.when is None else list(conjuncts(join.when))
+    before = [part for part in parts if all(ref.relation != source.relation for ref in columns_of(part))]
+    if before:
+        met = lower_expression(before[0] if len(before) == 1 else build("and", before), parameters)
+        on = Case(((met, on[0]),)), on[1]
+    beside = tuple([lower_expression(part, parameters) for part in parts if part not in before])
+    return JoinOn(*on, outer=join.outer, also=also, beside=beside)
 
 
 def _lowered_branch(
@@ -90,7 +107,7 @@ def _lowered_branch(
     joined: list[LoweredSource] = [_lowered_source(branch.source, None, read, parameters, drawn)]
     for one in branch.first:
         assert one.source.join is not None
-        joined.append(_lowered_branch(one, _join_on(one.source.join), read, parameters, drawn))
+        joined.append(_lowered_branch(one, _join_on(one.source, parameters), read, parameters, drawn))
     return JoinedSources(tuple(joined), join)
 
 

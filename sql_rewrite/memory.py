@@ -26,7 +26,7 @@ from sql_rewrite.dialects.duckdb_costs import DUCKDB_COSTS
 from sql_rewrite.expression_cost import characters
 from sql_rewrite.expressions import Call, Expression
 from sql_rewrite.functions import REGISTRY
-from sql_rewrite.plan import Source, computed_parts
+from sql_rewrite.plan import Source, computed_parts, joined_when
 from sql_rewrite.refuse import refuse
 
 __all__ = ["check_memory", "text_bytes"]
@@ -74,6 +74,7 @@ def _core_bytes(bounded: BoundedCore, costs: EngineCosts) -> int:
 def _below(source: Source, known: dict[int, int], costs: EngineCosts) -> int:
     """Bytes of the texts that are made within each unit, at most three copies of an expression in each layer."""
     own = 0 if source.only is None else 3 * _bytes(source.only, known, costs)
+    own += sum(3 * _bytes(met, known, costs) for met in joined_when((source,)))
     for branch in () if source.union is None else source.union.branches:
         own += sum(_below(inner, known, costs) for inner in branch.sources)
         own += sum(3 * _bytes(part, known, costs) for part in (*branch.columns, branch.where) if part is not None)

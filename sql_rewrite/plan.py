@@ -7,7 +7,7 @@ measurements of the cores' statistics.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -51,6 +51,7 @@ __all__ = [
     "WindowFrame",
     "WindowTerm",
     "computed_parts",
+    "joined_when",
 ]
 
 
@@ -66,6 +67,9 @@ class Join:
     `also` are further equalities of a column of an earlier source and one of the joined source: fewer rows meet.
 
     A row meets `most` rows of a public table by columns that are no key of it, of the `tried` that agree in these.
+
+    With `when`, of an outer join alone, two rows meet only where this condition is true besides, on columns of earlier
+    sources, and in comparisons with columns of the joined source: fewer rows meet, and no more are kept.
     """
 
     child: ColumnRef
@@ -75,6 +79,7 @@ class Join:
     also: tuple[tuple[ColumnRef, ColumnRef], ...] = ()
     most: int = 1
     tried: int = 1
+    when: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +187,12 @@ answer's size reveals how many there are: long keys would let a query choose the
 
 GROUPS = "g$"
 """The relation of the keys and values of groups, and of the cells and windows of rows."""
+
+
+def joined_when(sources: Sequence[Source]) -> list[Expression]:
+    """The conditions of outer joins beside their equalities."""
+    joins = [source.join for source in sources if source.join is not None]
+    return [join.when for join in joins if join.when is not None]
 
 
 def computed_parts(computed: UnitGroups | UnitRows) -> list[Expression]:

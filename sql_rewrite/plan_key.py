@@ -99,7 +99,7 @@ _LATER: dict[type, Mapping[str, object]] = {
     Drawn: {"method": QuantileMechanism.EXPONENTIAL, "blocks": 0},
     Estimate: {"fraction": None},
     Constants: {"stored": False},
-    Join: {"on_unit": False, "also": (), "most": 1, "tried": 1},
+    Join: {"on_unit": False, "also": (), "most": 1, "tried": 1, "when": None},
     Source: {"groups": None, "only": None, "union": None, "constants": None, "windows": None},
     UnitPlace: {"ignores_null": False},
     UnitValue: {"by": None, "fraction": None},
@@ -179,7 +179,8 @@ def canonical_branch(branch: UnitBranch) -> tuple[object, ...]:
 def _canonical_join(join: Join) -> tuple[object, ...]:
     also = tuple((form_of(child), form_of(parent)) for child, parent in join.also)
     many = [] if join.most == join.tried == 1 else [(join.most, join.tried)]
-    return (form_of(join.child), form_of(join.parent), join.outer, join.on_unit, *also, *many)
+    when = [] if join.when is None else [("when", form_of(join.when))]
+    return (form_of(join.child), form_of(join.parent), join.outer, join.on_unit, *also, *many, *when)
 
 
 def canonical_windows(windows: UnitRows) -> tuple[object, ...]:

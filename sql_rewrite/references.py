@@ -6,11 +6,11 @@ from dataclasses import replace
 from fractions import Fraction
 
 from privacy.policy import Column, ColumnType, Dataset, KeyValue, PublicKeys, Table
-from sql_rewrite.expressions import ColumnRef, Interval
+from sql_rewrite.expressions import ColumnRef, Expression, Interval
 from sql_rewrite.plan import Source
 from sql_rewrite.unit_values import renamed
 
-__all__ = ["reference"]
+__all__ = ["reference", "without_unit"]
 
 
 def reference(source: Source, column: Column, dataset: Dataset) -> ColumnRef:
@@ -31,7 +31,8 @@ def reference(source: Source, column: Column, dataset: Dataset) -> ColumnRef:
     is_unit = (table.name == dataset.unit.table and column.name == dataset.unit.key) or (
         table.protected and not table.unit_path and column.name == table.unit_column
     )
-    if outer and source.join is not None and (source.join.on_unit or source.only is not None):
+    fewer = source.join is not None and (source.only is not None or source.join.when is not None)
+    if outer and source.join is not None and (source.join.on_unit or fewer):
         is_unit = False  # it is NULL for units without a partner, which it does not count
     return ColumnRef(
         relation=source.relation,
@@ -45,6 +46,13 @@ def reference(source: Source, column: Column, dataset: Dataset) -> ColumnRef:
         length_max=column.length_max if other is None else column.length_stored,
         identifies=is_unit or _identifies(table, column),
     )
+
+
+def without_unit(expression: Expression, relation: str) -> Expression:
+    """A column of a relation that some rows of a unit meet no row of: it is not the unit's key in each of them."""
+    if not isinstance(expression, ColumnRef) or expression.relation != relation:
+        return expression
+    return replace(expression, is_unit=False)
 
 
 def _identifies(table: Table, column: Column) -> bool:

@@ -62,12 +62,16 @@ class Output:
 
 @node
 class JoinOn:
-    """A join of equal columns, those of `also` included. `outer` keeps rows without a partner."""
+    """A join of equal values, those of `also` included, where the comparisons `beside` are true as well.
 
-    child: Column
+    `outer` keeps rows without a partner.
+    """
+
+    child: Scalar
     parent: Column
     outer: bool
     also: tuple[tuple[Column, Column], ...] = ()
+    beside: tuple[Scalar, ...] = ()
 
 
 @node

@@ -14,6 +14,7 @@ from sql_rewrite.expressions import Expression, columns_of
 from sql_rewrite.functions import TypeRefused, build
 from sql_rewrite.join_links import conjuncts
 from sql_rewrite.numbered_rows import limited, most_rows
+from sql_rewrite.outer_conditions import beside_outer
 from sql_rewrite.preserved import drops_nobody
 from sql_rewrite.public_joins import compares, partners
 from sql_rewrite.reachable import conjuncts as parts_of
@@ -44,8 +45,10 @@ class RowCondition:
         while self._names.inside:
             (relation, part), *self._names.inside = self._names.inside
             condition = self._condition(part, "ON")
-            if not compares(self._names, relation, condition):
-                self._names.keep(relation, self._of_relation(relation, condition, part))
+            if compares(self._names, relation, condition):
+                continue
+            for one in parts_of(condition):
+                beside_outer(self._names, relation, one, part, self._text)
         found = [view.rows.where for view in self._names.views if view.rows.where is not None]
         joined = [self._condition(part, "ON") for part in self._names.conditions]
         found += joined
@@ -124,18 +127,6 @@ class RowCondition:
         if known is not None:
             self._names.change(known[0], lambda source: limited(source, part, known[1]))
         return known is not None
-
-    def _of_relation(self, relation: str, condition: Expression, part: exp.Expr) -> Expression:
-        """A condition beside the equality of a LEFT JOIN, which must be of the joined relation alone."""
-        if any(column.relation != relation for column in columns_of(condition)):
-            raise refuse(
-                "join_not_on_key",
-                "a condition of a LEFT JOIN is refused",
-                "Beside its equality only conditions on the joined table are answered.",
-                "use JOIN, or write the condition in CASE in the select list",
-                position=self._text.position(part),
-            )
-        return condition
 
     def _left(self, where: exp.Expr) -> list[exp.Expr]:
         """What is left of WHERE without the equalities that join tables: as it is, where there are none."""

@@ -13,7 +13,7 @@ from sql_rewrite.expressions import Call, ColumnRef, Expression
 from sql_rewrite.functions import build
 from sql_rewrite.interval_columns import moments_of_interval
 from sql_rewrite.plan import Source
-from sql_rewrite.references import reference
+from sql_rewrite.references import reference, without_unit
 from sql_rewrite.refuse import did_you_mean, refuse
 from sql_rewrite.rows import Rows
 from sql_rewrite.spelling import named
@@ -105,17 +105,20 @@ class SourceNames:
         """The tables of all entries, in the order of the entries."""
         return (*(source for entry in self.entries for source in tables_of(entry)), *self._added)
 
-    def keep(self, relation: str, condition: Expression) -> None:
-        """Of a table only the rows for which a condition on its own columns is true: before any join."""
+    def change(self, relation: str, change: Callable[[Source], Source], *, missing: bool = False) -> None:
+        """Another description of a source, with the same columns; also of one that a nested block reads.
 
-        self.change(relation, lambda source: replace(source, only=both(source.only, condition)))
-
-    def change(self, relation: str, change: Callable[[Source], Source]) -> None:
-        """Another description of a source, with the same columns; also of one that a nested block reads."""
+        Where it is `missing` beside some rows of a unit, the unit's key is NULL in these, also as a nested column.
+        """
 
         def changed(entry: Entry) -> Entry:
             own = tuple([change(one) if one.relation == relation else one for one in tables_of(entry)])
-            return own[0] if isinstance(entry, Source) else replace(entry, rows=replace(entry.rows, sources=own))
+            if isinstance(entry, Source):
+                return own[0]
+            columns = entry.rows.columns
+            if missing:
+                columns = tuple([(name, without_unit(column, relation)) for name, column in columns])
+            return replace(entry, rows=replace(entry.rows, sources=own, columns=columns))
 
         self.entries = tuple(map(changed, self.entries))
         self._by_relation = {entry.relation: entry for entry in self.entries}

@@ -151,8 +151,9 @@ def steady_relations(sources: Sequence[Source]) -> set[str]:
     Claim. A unit has one row at most of such a table. Where it is the first source or joined by an inner join, every
     joined row has that one. An outer join leaves it out of all or of none where what it compares is the same in all:
     columns of a steady relation, or the unit itself of a relation that is in every joined row; a further equality of
-    any other column finds it in some rows of the unit and not in others. Behind another outer join it need not be: a
-    visit that is missing in some of a unit's rows leaves its person out of these alone.
+    any other column finds it in some rows of the unit and not in others, and so does a condition on one. Behind
+    another outer join it need not be: a visit that is missing in some of a unit's rows leaves its person out of these
+    alone.
     """
     steady: set[str] = set()
     present: set[str] = set()
@@ -164,7 +165,9 @@ def steady_relations(sources: Sequence[Source]) -> set[str]:
         else:
             child = join.child
             alike = child.relation in steady or (child.relation in present and (join.on_unit or child.is_unit))
-            alike = alike and all(c.relation in steady or names_unit(c, sources) for c, _ in join.also)
+            read = [c for c, _ in join.also]
+            read += [] if join.when is None else [c for c in columns_of(join.when) if c.relation != source.relation]
+            alike = alike and all(c.relation in steady or names_unit(c, sources) for c in read)
         if alike and source.table.one_row:
             steady.add(source.relation)
     return steady

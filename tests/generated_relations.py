@@ -59,6 +59,8 @@ _TABLES = (
             Column("cost", T.INTEGER, _bounds(0, 50), nullable=False),
             Column("days", T.INTEGER, _bounds(0, 9)),
             Column("day", T.DATE, nullable=False),
+            Column("began", T.TIMESTAMP, nullable=False),
+            Column("ended", T.TIMESTAMP),
             _keys("ward", *_WARDS),
         ),
         protected=True,
@@ -118,7 +120,10 @@ def small_rows(seed: int = 31) -> dict[str, list[tuple[Any, ...]]]:
             hospital = r.choice([None, 1, 2, 3, 4])
             days = None if r.random() < 0.2 else r.randint(0, 4)
             day = first + datetime.timedelta(days=r.randrange(30))
-            rows["visits"].append((visit, person, hospital, r.choice([0, 3, 3, 7, 50]), days, day, r.choice(_WARDS)))
+            began = datetime.datetime.combine(day, datetime.time(r.randrange(24)))
+            ended = None if days is None else began + datetime.timedelta(hours=9 * days, seconds=days % 2)
+            cost = r.choice([0, 3, 3, 7, 50])
+            rows["visits"].append((visit, person, hospital, cost, days, day, began, ended, r.choice(_WARDS)))
             for _ in range(r.randint(0, TESTS_MOST)):
                 result = None if r.random() < 0.2 else r.randint(0, 20)
                 rows["tests"].append((len(rows["tests"]), visit, result, r.choice(_KINDS)))
@@ -137,14 +142,14 @@ def write_small(path: Path) -> None:
 
 @dataclass(frozen=True)
 class _Seen:
-    """A column of a relation: `role` is `unit`, `visit`, `key` (declared values), `day` or `whole`."""
+    """A column of a relation: `role` is `unit`, `visit`, `key` (declared values), `day`, `span`, `whole`."""
 
     name: str
     role: str
 
 
 _ROLES = {"person_id": "unit", "visit_id": "visit", "day": "day", "sex": "key", "ward": "key", "kind": "key"}
-_LEFT_OUT = ("test_id", "hospital_id")
+_LEFT_OUT = ("test_id", "hospital_id", "began", "ended")
 
 
 def make_question(seed: int) -> str:
@@ -215,7 +220,7 @@ class _Trees:
         makers = [
             self._filtered, self._filtered, self._projected, self._parents, self._of_units, self._of_visits,
             self._grouped, self._grouped, self._by_visit, self._different, self._semi, self._semi, self._correlated,
-            self._correlated, self._both, self._windowed, self._framed, self._unpivoted,
+            self._correlated, self._both, self._windowed, self._framed, self._unpivoted, self._full, self._spanned,
         ]  # fmt: skip
         return self.r.choice(makers)(depth - 1)
 
@@ -245,8 +250,8 @@ class _Trees:
         if self.r.random() < 0.3:
             columns = [_Seen("ward", "key"), _Seen("cost", "whole"), _Seen("person_id", "unit"), _Seen("beds", "whole")]
             listed = "v.ward, v.cost, v.person_id, h.beds"
-            text = f"(SELECT {listed} FROM visits AS v {join} hospitals AS h ON v.hospital_id = h.hospital_id)"
-            return text, columns
+            on = f"v.hospital_id = h.hospital_id{self._beside(join, ('v', columns[:2]), ('h', columns[3:]))}"
+            return f"(SELECT {listed} FROM visits AS v {join} hospitals AS h ON {on})", columns
         text, columns = self._relation(depth)
         units = [c for c in columns if c.role == "unit"]
         visits = [c for c in columns if c.role == "visit"]
@@ -258,6 +263,7 @@ class _Trees:
             on, added, value = f"{alias}.{visits[0].name} = p.visit_id", "visits AS p", "p.cost"
         else:
             return text, columns
+        on += self._beside(join, (alias, columns), ("p", [_Seen(value[2:], "whole")]))
         listed = [*(f"{alias}.{c.name}" for c in columns), f"{value} AS {name}"]
         return f"(SELECT {', '.join(listed)} FROM {text} AS {alias} {join} {added} ON {on})", [
             *columns,
@@ -275,8 +281,35 @@ class _Trees:
         listed = [*(f"{a}.{c.name}" for c in left), *(text for text, _ in named)]
         # A key of the side that may be missing has NULL, which its declaration does not have.
         found = [_Seen(text.split()[-1], "whole" if c.role == "whole" else "none") for text, c in named]
-        on = f"{a}.{ends[0][0].name} = {b}.{ends[1][0].name}"
+        on = f"{a}.{ends[0][0].name} = {b}.{ends[1][0].name}{self._beside(join, (a, left), (b, right))}"
         return f"(SELECT {', '.join(listed)} FROM {one} AS {a} {join} {two} AS {b} ON {on})", [*left, *found]
+
+    def _beside(self, join: str, left: tuple[str, list[_Seen]], right: tuple[str, list[_Seen]]) -> str:
+        """What ON of a LEFT JOIN says beside its equality: of rows before it, or a comparison of both sides."""
+        if join != "LEFT JOIN" or self.r.random() < 0.5:
+            return ""
+        ends = [[f"{alias}.{c.name}" for c in columns if c.role == "whole"] for alias, columns in (left, right)]
+        if all(ends) and self.r.random() < 0.5:
+            return f" AND {self.r.choice(ends[1])} {self.r.choice(['<', '>=', '<>', '='])} {self.r.choice(ends[0])} + 1"
+        return f" AND {self._condition(*left)}"
+
+    def _full(self, depth: int) -> tuple[str, list[_Seen]]:
+        """All rows of two relations, beside one another where they are of one unit."""
+        (one, left), (two, right) = self._relation(depth), self._relation(0)
+        if not all({"person_id"} <= {c.name for c in columns if c.role == "unit"} for columns in (left, right)):
+            return one, left
+        a, b, names = self._new("a"), self._new("b"), (self._new("c"), self._new("c"))
+        first, second = f"{self._whole(a, left)} AS {names[0]}", f"{self._whole(b, right)} AS {names[1]}"
+        text = f"(SELECT person_id, {first}, {second} FROM {one} AS {a} FULL JOIN {two} AS {b} USING (person_id))"
+        return text, [_Seen("person_id", "unit"), *(_Seen(name, "whole") for name in names)]
+
+    def _spanned(self, depth: int) -> tuple[str, list[_Seen]]:
+        """Rows with a column of intervals, which are read in later relations."""
+        name = self._new("i")
+        seen = [_Seen("visit_id", "visit"), _Seen("person_id", "unit"), _Seen("cost", "whole"), _Seen("ward", "key")]
+        listed = ", ".join(f"v.{c.name}" for c in seen)
+        where = self.r.choice(["", " WHERE v.ended - v.began < INTERVAL 1 DAY"])
+        return f"(SELECT {listed}, v.ended - v.began AS {name} FROM visits AS v{where})", [*seen, _Seen(name, "span")]
 
     def _of_units(self, depth: int) -> tuple[str, list[_Seen]]:
         return self._paired(depth, "unit")
@@ -435,6 +468,7 @@ class _Trees:
 
     def _whole(self, alias: str, columns: list[_Seen]) -> str:
         wholes = [f"{alias}.{c.name}" for c in columns if c.role == "whole"]
+        wholes += [f"CAST(epoch({alias}.{c.name}) / 60 AS BIGINT) % 40" for c in columns if c.role == "span"]
         if not wholes:
             return "1"
         one = self.r.choice(wholes)
@@ -450,6 +484,9 @@ class _Trees:
                 found += [f"{name} > {self.r.randrange(6)}", f"{name} IS NOT NULL", f"{name} % 2 = 0"]
             elif c.role == "key":
                 found += [f"{name} IN ('a', 'x', 'f', 'b')", f"{name} <> 'b'"]
+            elif c.role == "span":
+                found += [f"{name} > INTERVAL {self.r.randrange(20)} HOUR", f"epoch({name}) <= 32400"]
+                found += [f"EXTRACT(hour FROM {name}) >= {self.r.randrange(12)}", f"{name} <= INTERVAL 1 DAY"]
             elif c.role == "day":
                 found.append(f"{name} < DATE '2024-01-{self.r.randrange(1, 28):02}'")
         wholes, keys = ([f"{alias}.{c.name}" for c in columns if c.role == role] for role in ("whole", "key"))

@@ -281,7 +281,9 @@ class DuckDB(DuckDBSteps):
             return table
         kind = "LEFT JOIN" if join.outer else "INNER JOIN"
         pairs = ((join.child, join.parent), *join.also)
-        return f"{kind} {table} ON ({' AND '.join(f'{self.write(one)} = {self.write(two)}' for one, two in pairs)})"
+        met = [f"{self.write(one)} = {self.write(two)}" for one, two in pairs]
+        met += [f"({self.write(part)})" for part in join.beside]
+        return f"{kind} {table} ON ({' AND '.join(met)})"
 
     @writes(ConstantRows)
     def _constant_rows(self, node: ConstantRows) -> str:

@@ -20,6 +20,7 @@ from privacy.statistic import Statistic, StatisticKind
 from sql_rewrite.bound import BoundedCore, BoundedStatistic
 from sql_rewrite.contribution import Bounding, Contribution
 from sql_rewrite.evaluate import evaluate
+from sql_rewrite.expressions import Expression
 from sql_rewrite.plan import Source
 from tests.audit.unit_rows import unit_rows
 from tests.audit.unit_windows import window_rows
@@ -143,12 +144,19 @@ def _joined(
             mine = unit if values[join.child.relation, join.child.name] is not None else None
             found = partners.get(mine if join.on_unit else values[join.child.relation, join.child.name], [])
             found = [row for row in found if all(_equal(values[a.relation, a.name], row[b.name]) for a, b in join.also)]
+            found = [row for row in found if _met(join.when, values, source.relation, row)]
             require(join.on_unit or len(found) <= join.tried, "a row meets more rows of a public table than it may")
             if not found and join.outer:
                 found = [missing]
             joined += [({**values, **{(source.relation, n): v for n, v in row.items()}}, unit) for row in found]
         result = joined
     return [(values, unit) for values, unit in result]
+
+
+def _met(when: Expression | None, values: Mapping[tuple[str, str], Any], relation: str, row: Mapping[str, Any]) -> bool:
+    """Whether the condition of a join is true of a row of earlier sources and one of the joined source."""
+    beside = {(relation, name): value for name, value in row.items()}
+    return when is None or evaluate(when, {**values, **beside}) is True
 
 
 def _equal(one: Any, other: Any) -> bool:

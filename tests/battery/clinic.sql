@@ -831,3 +831,27 @@ SELECT COUNT(*), COUNT(v.n) FROM patients p LEFT JOIN (SELECT patient_id, depart
 
 -- answered
 SELECT COUNT(*), COUNT(u.cost) FROM patients p LEFT JOIN (SELECT patient_id, cost FROM visits UNION ALL SELECT patient_id, cost / 2 FROM visits) u ON u.patient_id = p.patient_id AND u.cost > 5000
+
+-- answered
+SELECT COUNT(*), COUNT(v.cost) FROM patients p LEFT JOIN visits v ON p.patient_id = v.patient_id AND p.age > 50
+
+-- answered
+SELECT p.sex, COUNT(v.visit_id) AS n FROM visits v RIGHT JOIN patients p ON v.patient_id = p.patient_id AND v.cost > 500 AND p.smoker GROUP BY p.sex
+
+-- answered
+SELECT a.department, COUNT(b.cost) FROM visits a LEFT JOIN visits b ON a.patient_id = b.patient_id AND b.department = 'Emergency' AND b.visit_date BETWEEN a.visit_date AND a.visit_date + 30 GROUP BY a.department
+
+-- answered
+SELECT p.sex, COUNT(*), COUNT(DISTINCT p.patient_id) FROM visits v LEFT JOIN patients p ON p.patient_id = v.patient_id AND v.department = 'General' GROUP BY p.sex
+
+-- answered
+SELECT COUNT(DISTINCT p.patient_id) FROM visits v LEFT JOIN (SELECT patient_id, age FROM patients) p ON p.patient_id = v.patient_id AND p.age > 50
+
+-- answered
+SELECT h.region, COUNT(*) FROM visits v LEFT JOIN hospitals h ON h.hospital_id = v.hospital_id AND h.beds > v.cost / 10 GROUP BY h.region
+
+-- answered
+SELECT n, COUNT(*) FROM (SELECT p.patient_id, COUNT(v.visit_id) AS n FROM patients p LEFT JOIN visits v ON v.patient_id = p.patient_id AND p.age > 30 AND v.cost > 100 GROUP BY p.patient_id) t GROUP BY n
+
+-- answered
+SELECT COUNT(v.cost) FROM patients p LEFT JOIN visits v ON v.patient_id = p.patient_id AND p.age > (SELECT AVG(age) FROM patients)

@@ -820,3 +820,9 @@ SELECT AVG(EXTRACT(MONTH FROM AGE(o.ordered, c.joined))) FROM orders o JOIN cust
 
 -- answered
 SELECT CASE WHEN channel IN (SELECT channel FROM orders GROUP BY channel HAVING COUNT(*) > 3) THEN 'often' ELSE 'rarely' END AS k, COUNT(*) FROM orders GROUP BY k
+
+-- answered
+SELECT c.segment, COUNT(o.order_id) FROM customers c LEFT JOIN orders o ON o.customer_id = c.customer_id AND c.newsletter AND o.status = 'paid' GROUP BY c.segment
+
+-- answered
+SELECT COUNT(i.price) FROM orders o LEFT JOIN items i ON i.order_id = o.order_id AND i.price > o.total / 10

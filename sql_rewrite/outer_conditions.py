@@ -1,0 +1,72 @@
+"""What ON of a LEFT JOIN says beside its equality: which rows of both sides meet.
+
+    FROM people AS p LEFT JOIN visits AS v ON v.person_id = p.person_id AND v.cost > 9 AND p.age > 60 AND v.day > p.born
+
+A condition on the joined table alone leaves out rows before the join. One on the tables before it, or a comparison of
+both sides, is a part of the join: a row for which no partner fulfils it is there, with NULL beside it.
+
+Claim. The join is unit-local. Proof. Without these conditions it is: every pair is of one unit's rows, and of public
+ones (joins.py). Whether a pair meets is a function of its two rows, so the pairs of a unit are some of those that it
+had before; a row that is kept without a partner is one of its own. There are no more rows than without the conditions:
+a row that meets no row any more is there once, in place of the pairs that it was in.
+
+What is the same in all rows of a unit need not be so behind such a join (`steady_relations`), and a key of the joined
+table is NULL in some of them (`reference`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from sql_rewrite.expressions import Call, Expression, columns_of
+from sql_rewrite.plan import Source
+from sql_rewrite.refuse import refuse
+from sql_rewrite.sources import SourceNames, both
+from sql_rewrite.stage_values import is_released
+from sql_rewrite.text import Text
+
+__all__ = ["beside_outer"]
+
+_COMPARED = frozenset({"=", "<>", "<", "<=", ">", ">="})
+
+
+def beside_outer(names: SourceNames, relation: str, condition: Expression, part: exp.Expr, text: Text) -> None:
+    """Notes a condition beside the equality of a LEFT JOIN, whose joined relation is given.
+
+    Errors: Refused (join_not_on_key) for one that is of both sides, and no comparison of them.
+    """
+    place, source = next((place, one) for place, one in enumerate(names.sources) if one.relation == relation)
+    read = _relations(condition)
+    if read <= {relation}:
+        names.change(relation, lambda one: replace(one, only=both(one.only, condition)), missing=True)
+        return
+    before = {one.relation for one in names.sources[:place] if one.constants is None}
+    sides = [_relations(side) for side in _sides(condition)]
+    apart = any(side == {relation} for side in sides) and not all(relation in side for side in sides)
+    if source.join is None or not read <= {relation, *before} or (relation in read and not apart):
+        raise refuse(
+            "join_not_on_key",
+            "a condition of a LEFT JOIN is refused",
+            "Beside its equality conditions on one side are answered, and comparisons of one side with the other.",
+            "use JOIN, or write the condition in CASE in the select list",
+            position=text.position(part),
+        )
+
+    def joined(one: Source) -> Source:
+        assert one.join is not None
+        return replace(one, join=replace(one.join, when=both(one.join.when, condition)))
+
+    names.change(relation, joined, missing=True)
+
+
+def _relations(expression: Expression) -> set[str]:
+    """The relations that an expression reads columns of; numbers that an earlier stage released are constants."""
+    return {column.relation for column in columns_of(expression) if not is_released(column)}
+
+
+def _sides(condition: Expression) -> tuple[Expression, ...]:
+    """What a comparison compares; nothing of other conditions."""
+    compared = isinstance(condition, Call) and condition.operator in _COMPARED
+    return condition.arguments if isinstance(condition, Call) and compared else ()
