@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from engines.table_source import DateOrder, DecimalMark, Encoding, SourceFormat, ThousandsMark
@@ -150,7 +150,7 @@ class BuildRequest:
     """Everything that a snapshot is made from."""
 
     unit: DescribedUnit
-    draw_key: str
+    draw_key: str = field(repr=False)
     tables: tuple[BuildTable, ...]
     sources: tuple[Fingerprint, ...]
 

@@ -56,9 +56,12 @@ def best(scores: Integers, *, count: int, scale: Fraction, race: Race, bits: Bit
     return [noisy.winner(bits) for _ in range(count)]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class _Field:
-    """The noisy scores that are still in the race, enclosed in floats; those that were refined, as they are known."""
+    """The noisy scores that are still in the race, enclosed in floats; those that were refined, as they are known.
+
+    Has no readable repr: the scores are true ones.
+    """
 
     scores: Integers
     words: Words

@@ -68,9 +68,9 @@ class Interval:
         return Interval(math.isqrt(self.low << self.places), high, self.places)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Magnitude:
-    """The real -ln U of a lazily refined uniform U."""
+    """The real -ln U of a lazily refined uniform U. No readable repr: of a threshold it is kept for months."""
 
     value: int
     length: int
@@ -88,7 +88,7 @@ class Magnitude:
         return Interval(max(low, 0), factor * _negative_log(self.value, self.length, places) + _SLACK, places)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Turn:
     """A lazily refined uniform angle: pi times a real in [-1, 1], known as [value, value + 1] / 2^length."""
 

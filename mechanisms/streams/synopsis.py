@@ -59,12 +59,13 @@ class Measured:
     values: tuple[int, ...]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Synopsis:
     """Cells with their noise, and the updates since. Variances are those of the noise, in squared units.
 
-    `version` is that of the data which were measured last. `drift` is 0 while that is the version of the cells; after
-    it is how much of its own size a cell is taken to have changed, as a variance to each unit of it.
+    Has no readable repr: updates say what was asked. `version` is that of the data which were measured last. `drift` is
+    0 while that is the version of the cells; after it is how much of its own size a cell is taken to have changed, as a
+    variance to each unit of it.
     """
 
     version: str

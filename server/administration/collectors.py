@@ -13,7 +13,7 @@ import secrets
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -76,7 +76,7 @@ class OpenCollector:
 class Report:
     """One randomised report with the token that it uses."""
 
-    token: str
+    token: str = field(repr=False)
     numbers: tuple[int, ...]
 
 

@@ -37,7 +37,7 @@ _URL = f"Address of the server. Default: the one that serves this home, else {DE
 _KEY = "API key. Others on this machine may see arguments: prefer the variable or --key-file."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Remote:
     """Which server is asked, and as whom: options of the commands that work over HTTP."""
 

@@ -73,7 +73,7 @@ def up(
             steps.tell("Stopped. Everything is kept; start again with the same command.")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class _Up:
     """The steps of one run. Messages for people; nothing is done twice."""
 

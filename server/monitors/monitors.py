@@ -304,7 +304,9 @@ class Monitors:
             Recovery(self.resources.ledger, self.registry).end(
                 [found] if found.instance == self.resources.ledger.instance else []
             )
-            self._left.remove(counted)
+            with suppress(ValueError):
+                # Another thread ended it at the same moment.
+                self._left.remove(counted)
 
     def _known(self, row: MonitorRow, version: str) -> Evaluated | None:
         """What was said of this version of the data already; None where it was not evaluated, or failed.

@@ -160,8 +160,8 @@ class Statistics:
             logger().warning("query_failed", query_id=asked.query_id, exception=failed)
             self._end(asked.query_id, void=False)
             raise ExecutionFailed
-        content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
         try:
+            content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
             self.ledger.post(asked.query_id, (), content)
         except Exception as error:  # noqa: BLE001 - rows were read: the charge stays, and there is one outcome
             logger().error("query_unsettled", query_id=asked.query_id, exception=type(error).__name__)

@@ -9,7 +9,7 @@ begins alike is another host.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 __all__ = ["URL_LENGTH_MAX", "Destination", "Target", "read_destination", "read_target"]
@@ -26,12 +26,12 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An address of the web in its parts. `path` is what is sent, with its query."""
+    """An address of the web in its parts. `path` is what is sent, with its query: many receivers take it for a key."""
 
     scheme: str
     host: str
     port: int
-    path: str
+    path: str = field(repr=False)
 
     @property
     def name(self) -> str:
