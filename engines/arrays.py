@@ -21,6 +21,7 @@ from engines.frames import Frame, FrameFault
 from privacy.values import Cell, Json
 
 __all__ = [
+    "CELL_BYTES",
     "DATE_RANGE",
     "TIMESTAMP_RANGE",
     "Column",
@@ -52,6 +53,10 @@ _DTYPES: dict[str, npt.DTypeLike] = {
     "date": np.dtype("<i8"),
     "timestamp": np.dtype("<i8"),
 }
+CELL_BYTES = 64
+"""Bytes of text that a result may have for each of its values, however few it may have altogether: about as many as are
+stored beside it as numbers."""
+
 _AS_TEXT = ("text", "huge", "decimal")
 """Kinds whose values travel as JSON text."""
 

@@ -253,8 +253,11 @@ class ShellEngine(Pooled):
         timeout_seconds: float,
         owner: str = "",
         rows_max: int | None = None,
+        text_max: int | None = None,
     ) -> ShellResult:
         """The rows of the SQL over the tables, at most `rows_max` (the engine's own limit when None).
+
+        With `text_max` its strings have at most that many bytes, or 64 for each value where that is more.
 
         INTEGER columns become BIGINT, or HUGEINT when a value needs more than 64 bits; NUMBER becomes DOUBLE.
         Errors: ExecutionFailed for everything that goes wrong, without a cause or context.
@@ -263,7 +266,11 @@ class ShellEngine(Pooled):
         columns = _encoded(tables)
         if request is None or columns is None:
             raise ExecutionFailed(started=False)
-        header = request | {"rows_max": rows_max, "columns": [column.description for column in columns]}
+        header = request | {
+            "rows_max": rows_max,
+            "text_max": text_max,
+            "columns": [column.description for column in columns],
+        }
         buffers = [buffer for column in columns for buffer in column.buffers]
         answer = self._pool.call(
             header,

@@ -35,6 +35,7 @@ from sql_rewrite.released import ROW
 
 __all__ = [
     "ROWS_MIN",
+    "TEXT_MIN",
     "AnswerRows",
     "IntervalReason",
     "assemble",
@@ -54,6 +55,12 @@ _DECIMAL = re.compile(r"DECIMAL\(\d{1,2},\d{1,2}\)\Z")
 ROWS_MIN = 10_000
 """Rows that every answer may have; a larger one may have as many as were released. Joins of released numbers make more
 without telling more, for free, and every row is kept with its answer."""
+
+TEXT_MIN = 4 << 20
+"""Bytes of text that every answer may have, and one of much released text a few times that: STRING_AGG over windows
+makes the square of what was released, for free, and all of it is kept too."""
+
+_TEXTS = 4
 
 
 Number = TypeVar("Number", bound=float)
@@ -208,7 +215,7 @@ def assemble(
 ) -> AnswerRows:
     """The answer's rows. `public` are the public tables that the shell reads.
 
-    Errors: ExecutionFailed when the shell fails on the released values, or makes too many rows.
+    Errors: ExecutionFailed when the shell fails on the released values, or makes too many rows or too long texts.
     """
     by_name = {table.name: {column.name: column for column in table.columns} for table in released}
     outputs = shell_plan.outputs
@@ -236,6 +243,7 @@ def assemble(
             timeout_seconds=timeout_seconds,
             owner=owner,
             rows_max=max(ROWS_MIN, sum(table.rows for table in released)),
+            text_max=max(TEXT_MIN, _TEXTS * sum(_text_of(table) for table in released)),
         ).rows
     errors = shell_errors(
         shell_plan,
@@ -259,6 +267,12 @@ def assemble(
         ),
         reasons=_reasons(errors),
     )
+
+
+def _text_of(table: ReleasedTable) -> int:
+    """Bytes of the text that a release has."""
+    texts = (column for column in table.columns if column.type is ColumnType.TEXT)
+    return sum(len(value.encode(errors="replace")) for column in texts for value in column.values if type(value) is str)
 
 
 def _unknown(columns: Sequence[ReleasedColumn], count: int) -> tuple[IntervalReason, ...]:

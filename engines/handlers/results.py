@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 
-from engines.arrays import TIMESTAMP_RANGE, Column, encode_arrays, encode_values
+from engines.arrays import CELL_BYTES, TIMESTAMP_RANGE, Column, encode_arrays, encode_values
 from engines.handler import Answer
 from engines.handlers.connection import KINDS, NULL_TYPES
 from privacy.values import Cell
@@ -30,10 +30,12 @@ def columns_result(
     kinds: Sequence[str],
     *,
     rows_max: int | None = None,
+    text_max: int | None = None,
 ) -> Answer:
     """Read every row of the cursor as columns of the kinds asked for.
 
-    Errors: ValueError when a type does not fit, or when there are more than `rows_max` rows.
+    Errors: ValueError when a type does not fit, when there are more than `rows_max` rows, or when the strings have more
+    than `text_max` bytes and more than `CELL_BYTES` for each value.
     """
     distinct = len(set(names)) == len(names)
     if distinct and all(_as_array(kind, name) for kind, name in zip(kinds, types, strict=True)):
@@ -53,6 +55,9 @@ def columns_result(
         values: Sequence[Sequence[Cell]] = list(zip(*fetched, strict=True)) if fetched else [()] * len(kinds)
         shown = [_spans(column) if name == SPANS else column for name, column in zip(types, values, strict=True)]
         columns = [encode_values(kind, column) for kind, column in zip(kinds, shown, strict=True)]
+    texts = sum(len(buffer) for column in columns if column.description["kind"] == "text" for buffer in column.buffers)
+    if text_max is not None and texts > max(text_max, CELL_BYTES * rows * len(columns)):
+        raise ValueError
     buffers = [buffer for column in columns for buffer in column.buffers]
     return {"rows": rows, "columns": [column.description for column in columns]}, buffers
 

@@ -66,6 +66,7 @@ class _Asked:
     sql: str
     parameters: tuple[tuple[str, str | bool | None], ...]
     rows_max: int | None = None
+    text_max: int | None = None
     samples: tuple[_Sample, ...] = ()
     others: tuple[_Sample, ...] = ()
 
@@ -139,7 +140,7 @@ class ShellHandler:
         rows_max = min(self._rows_max, self._cells_max // len(names))
         if asked.rows_max is not None:
             rows_max = min(rows_max, asked.rows_max)
-        header, buffers = columns_result(connection, names, types, kinds, rows_max=rows_max)
+        header, buffers = columns_result(connection, names, types, kinds, rows_max=rows_max, text_max=asked.text_max)
         return {**header, "described": described}, buffers
 
 

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 
+from engines.arrays import CELL_BYTES
 from engines.protocol import TwinPlanner
 from engines.shell import CHECK_SECONDS, PlanFailed, ShellEngine, ShellInvalid, ShellSlow, ShellTable
 from engines.texts import AskedText, TextRefused
@@ -216,14 +217,14 @@ class Preparing:
         )
 
     def _check_public(self, question: Question, plan: Plan, public: Sequence[ShellTable]) -> None:
-        """Refuses a query of public relations alone that cannot be computed, or has too many rows: all of it is known.
+        """Refuses a query of public relations alone that cannot be computed, or is too long: all of it is known.
 
         Errors: Refused.
         """
         try:
             (row,) = self._shell.run(
                 public,
-                f"SELECT COUNT(*) AS n FROM ({plan.shell.sql}) AS t",
+                f"SELECT COUNT(*) AS n, {_LENGTHS} FROM ({plan.shell.sql}) AS t",
                 timeout_seconds=CHECK_SECONDS,
                 owner=question.principal,
             ).rows
@@ -231,9 +232,11 @@ class Preparing:
             if not failure.started:
                 raise
             raise Refused([_PUBLIC_FAILS]) from None
-        assert isinstance(row[0], int)
-        if row[0] > answer_rows.ROWS_MIN:
-            raise Refused([replace(_PUBLIC_LONG, what=f"an answer of {row[0]:,} rows is refused")])
+        rows, *sizes = (int(str(value)) for value in row)
+        if rows > answer_rows.ROWS_MIN:
+            raise Refused([replace(_PUBLIC_LONG, what=f"an answer of {rows:,} rows is refused")])
+        if sum(sizes) > max(answer_rows.TEXT_MIN, CELL_BYTES * rows * len(sizes)):
+            raise Refused([replace(_PUBLIC_LONG, what=f"an answer of {sum(sizes):,} bytes of text is refused")])
 
     def _check_plannable(self, question: Question, statements: Sequence[Statement], dataset: Dataset) -> None:
         """Refuses a text that is not DuckDB's dialect, and what the engine cannot plan.
@@ -295,10 +298,14 @@ _PUBLIC_FAILS = Finding(
     instead=("check casts and the arguments of functions: TRY_CAST gives NULL", "join on keys, or ask it in parts"),
 )
 
+_LENGTHS = "COALESCE(SUM(strlen(CAST(COLUMNS(*) AS VARCHAR))), 0)"
+"""Bytes of the values of each column, as text."""
+
 _PUBLIC_LONG = Finding(
     code="too_large",
     what="an answer is refused",
-    why=f"Every answer is kept. An answer from public tables has at most {answer_rows.ROWS_MIN:,} rows.",
+    why=f"Every answer is kept. An answer from public tables has at most {answer_rows.ROWS_MIN:,} rows and "
+    f"{answer_rows.TEXT_MIN >> 20} MiB of text.",
     instead=("aggregate, or filter with WHERE", "ask it in parts, with ORDER BY, LIMIT and OFFSET"),
 )
 

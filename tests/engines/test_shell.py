@@ -415,6 +415,16 @@ def test_rows_are_capped() -> None:
         shell.close()
 
 
+def test_texts_are_capped(shell: ShellEngine) -> None:
+    """A result whose strings are longer than allowed fails, however few its rows; short ones in many rows do not."""
+    long = "SELECT repeat('x', 5000) AS t, 1 AS n"
+    assert len(shell.run((), long, timeout_seconds=5, text_max=5_010).rows[0][0] or "") == 5_000
+    with pytest.raises(ExecutionFailed) as failed:
+        shell.run((), long, timeout_seconds=5, text_max=5_000)
+    assert failed.value.started
+    assert len(shell.run((), "SELECT 'some text' FROM range(1000)", timeout_seconds=5, text_max=10).rows) == 1_000
+
+
 def test_many_threads(shell: ShellEngine) -> None:
     """Concurrent runs get their own tables and rows."""
 

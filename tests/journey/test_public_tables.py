@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engines import shell
-from privacy.refusal import Refused
+from privacy.refusal import ExecutionFailed, Refused
 from server import public_tables
 from server.services import Services
 from tests.journey.clinic import answer_to, attach, open_account, question
@@ -160,3 +160,23 @@ def test_an_answer_as_long_as_may_be_is_given(services: Services, wards: str) ->
     """Shows the greatest number of rows, of a series whose end is not a part of it."""
     del wards
     assert len(ask(services, "SELECT x FROM range(10000) AS t(x)")["rows"]) == 10_000
+
+
+LONG = "SELECT STRING_AGG(CAST(g.n AS VARCHAR), ',') OVER (ORDER BY g.n) AS t FROM generate_series(1, 2200) AS g(n)"
+"""Ten megabytes in 2,200 rows: each has the numbers of all rows before it."""
+
+
+def test_texts_that_grow_with_the_square_of_their_rows_are_not_kept(services: Services, wards: str) -> None:
+    """Shows that an answer with far more text than was released is none: refused where all of it is public; else a
+    failure after the charge, of which the release is kept, so that another question about it is free."""
+    with pytest.raises(Refused) as refused:
+        ask(services, LONG)
+    assert refused.value.findings[0].code == "too_large"
+    released = "(SELECT ward, COUNT(*) AS n FROM people WHERE ward <> 'c' GROUP BY ward)"
+    with pytest.raises(ExecutionFailed) as failed:
+        ask(services, f"SELECT q.t FROM {released} AS p CROSS JOIN ({LONG}) AS q WHERE p.ward = 'a' ORDER BY q.t")
+    assert failed.value.started
+    free = ask(services, f"SELECT ward, n FROM {released} AS p ORDER BY ward")
+    assert [row[0] for row in free["rows"]][:2] == ["a", "b"]
+    assert free["accounting"]["charged"] == []
+    assert ask(services, LONG.replace("2200", "500"))["rows"][499][0].endswith(",499,500")
