@@ -31,6 +31,7 @@ WARNINGS: dict[str, str] = {
     "other_meaning": "A text in GoogleSQL's spelling means something else here, in a point that is named.",
     "presence_by_count": "BOOL_OR or BOOL_AND of people is read from a noisy count, which may hide a few rows.",
     "range_not_narrowed": "The noise is that of all values which a number computed within each unit may have.",
+    "synthetic_rows": "A synthetic table was read: its rows are about nobody, and no interval covers their error.",
     "two_charges": "The price follows from histograms that are bought first, in a charge of their own.",
     "literal_outside_declaration": "A constant is compared with a column that is declared never to have such a value.",
 }

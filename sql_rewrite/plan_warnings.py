@@ -16,6 +16,7 @@ from sql_rewrite.empty_groups import empty_groups
 from sql_rewrite.extremes import extreme_quantiles
 from sql_rewrite.plan import Plan
 from sql_rewrite.presence import presence_by_count
+from sql_rewrite.synthetic_rows import synthetic_rows
 from sql_rewrite.wide_differences import wide_differences
 from sql_rewrite.wide_ranges import wide_ranges
 
@@ -31,6 +32,7 @@ RULES: tuple[Rule, ...] = (
     presence_by_count,
     wide_ranges,
     wide_differences,
+    synthetic_rows,
 )
 """Rules over the bounded plan, in the order in which answers list their findings."""
 

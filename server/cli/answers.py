@@ -146,8 +146,8 @@ def _part_lines(accounting: Json) -> list[str]:
 
 
 def own_words(own: Json | None) -> list[str]:
-    """`By itself it promises epsilon 0.53 at delta 1e-06; ...`, nothing where the server does not say it."""
-    if own is None:
+    """`By itself it promises epsilon 0.53 at delta 1e-06; ...`, nothing where nothing of people was read."""
+    if own is None or not float(own["epsilon"]):
         return []
     said = f"By itself it promises epsilon {_promise(own['epsilon'])}"
     if not float(own["delta"]):  # of a pure account, where the figures are the parts taken, and do add up

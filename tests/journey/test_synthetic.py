@@ -68,6 +68,9 @@ def test_a_table_is_charged_once_and_free_to_query(clinic: Clinic) -> None:
     answer = ask(clinic, who, sql)
     assert answer.status_code == 200, answer.text
     rows = answer.json()["rows"]
+    # Nobody reads these for numbers of people by mistake.
+    (warned,) = answer.json()["warnings"]
+    assert (warned["code"], body["id"] in warned["instead"][0]) == ("synthetic_rows", True)
     # Ages are uniform from 18 to 89, and a salary is five hundred times the age.
     assert [row[0] for row in rows][:2] == ["female", "male"]
     assert all(row[2] == pytest.approx(53.5, abs=3) and row[3] <= 100_000 for row in rows[:2])
