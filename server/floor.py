@@ -78,6 +78,16 @@ class Floor:
         many = Floor(self.epsilon, pure=self.pure * runs, mu_squared=self.mu_squared * runs, rho=self.rho * runs)
         return many._missing(Sums.of(loss))
 
+    def looks(self, loss: Loss) -> int | None:
+        """The most runs that a price pays for; None where it pays for any number of them."""
+        sums = Sums.of(loss)
+        found = [
+            amount // least
+            for least, amount in ((self.pure, sums.pure), (self.mu_squared, sums.mu_squared), (self.rho, sums.rho))
+            if least and amount is not None
+        ]
+        return min(found, default=None)
+
     def _missing(self, sums: Sums) -> float:
         """By which factor the price must grow in the worst of the branches, at most 1 when it is enough."""
         ratios = [

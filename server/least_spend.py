@@ -20,7 +20,7 @@ from server.price_refusals import above_policy, floor_above_policy, spend_below_
 from server.pricing import Priced, Wish, candidates
 from server.spends import cost_on
 
-__all__ = ["least_spend", "refusal_of", "spend_for"]
+__all__ = ["four_digits", "least_spend", "refusal_of", "spend_for"]
 
 
 def least_spend(
@@ -48,7 +48,7 @@ def spend_for(
     """
     least, currency = price.amount, FAMILIES[price.family].currency
     cost = cost_on(path[0], known.get(cores, price).loss)
-    nominal = _rounded(max(currency.nominal_epsilon(least, path[0]), cost))
+    nominal = four_digits(max(currency.nominal_epsilon(least, path[0]), cost))
     return _raised(nominal, lambda epsilon: currency.nominal_amount(epsilon, path[0]) >= least)
 
 
@@ -73,7 +73,7 @@ def _least_own(
             continue
         try:
             least = Floor.of(dataset, path[-1]).least(cores, family, delta, known).amount
-            own = _rounded(entry.currency.own_epsilon(least, delta=room))
+            own = four_digits(entry.currency.own_epsilon(least, delta=room))
         except ValueError as error:
             reasons.append(str(error))
         else:
@@ -91,11 +91,11 @@ def _buys(currency: Currency, room: Fraction, least: Fraction, epsilon: Fraction
 def _raised(epsilon: Fraction, buys: Callable[[Fraction], bool]) -> Fraction:
     """Rounding within the account and within the curve is finer than the digits shown, but it is there."""
     while not buys(epsilon):
-        epsilon = _rounded(epsilon * Fraction(10_001, 10_000))
+        epsilon = four_digits(epsilon * Fraction(10_001, 10_000))
     return epsilon
 
 
-def _rounded(amount: Fraction) -> Fraction:
+def four_digits(amount: Fraction) -> Fraction:
     """The amount rounded up to four significant digits, and to whole picos."""
     units = max(math.ceil(amount / PICO), 1)
     step = 10 ** max(len(str(units)) - 4, 0)

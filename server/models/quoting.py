@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from accountant.account import Account
+from accountant.filter import EPSILON_MAX
 from accountant.request import Reuse, StoredRelease
 from engines.encoding import DesignRows
 from engines.protocol import TwinPlanner
@@ -31,6 +32,7 @@ from privacy.training import (
     width_of,
 )
 from privacy.unit import Neighbouring
+from server.above_floor import BelowFloor, above_floor, require_worth
 from server.floor import Floor
 from server.journey.admission import Admission
 from server.journey.reuse import Stored
@@ -210,31 +212,54 @@ def _noise(
 
     Errors: Refused for a price that cannot be asked or paid.
     """
-    leaf, root = path[0], path[-1]
     currency = FAMILIES[NoiseFamily.GAUSSIAN].currency
-    most, floor = dataset.limits.epsilon_max, Floor.of(dataset, root)
-    if not currency.pays(leaf):
+    own, most = request.own_epsilon is not None, dataset.limits.epsilon_max
+    if not currency.pays(path[0]):
         raise Refused([refusals.unpaid(currency.unpaid or "this account cannot pay for it")])
     if dataset.neighbouring is not Neighbouring.ADD_REMOVE:
         # Sums of units that are replaced change by twice as much, and a unit could change its part.
         raise Refused([refusals.no_noise("its sensitivities hold where units are added and removed")])
-    if request.epsilon is not None and request.epsilon > most:
+    asked = request.own_epsilon if own else request.epsilon
+    assert asked is not None
+    return above_floor(
+        lambda epsilon: _at_price(request, epsilon, dataset, path, width, classes=classes, histograms=histograms),
+        asked,
+        most=EPSILON_MAX if own else most,
+        loss=lambda made: _whole(*made),
+        path=path,
+        refused=lambda short: refusals.below_floor(short, own=own),
+    )
+
+
+def _at_price(
+    request: TrainModel,
+    asked: Fraction,
+    dataset: Dataset,
+    path: tuple[Account, ...],
+    width: int,
+    *,
+    classes: bool,
+    histograms: Histograms | None,
+) -> tuple[ModelNoise, BoundsStage | None]:
+    """The same at one price, in the epsilon that the request names. Errors: Refused; BelowFloor."""
+    leaf, floor, most = path[0], Floor.of(dataset, path[-1]), dataset.limits.epsilon_max
+    currency = FAMILIES[NoiseFamily.GAUSSIAN].currency
+    if request.own_epsilon is None and asked > most:
         raise Refused([refusals.above_most(most)])
     try:
         if request.own_epsilon is not None:
-            amount = currency.own_amount(request.own_epsilon, delta=leaf.limit.delta)
+            amount = currency.own_amount(asked, delta=leaf.limit.delta)
         else:
-            assert request.epsilon is not None
             bought = affordable_amount(
                 lambda part: [_loss(part)],
-                nominal=currency.nominal_amount(request.epsilon, leaf),
-                asked=request.epsilon,
+                nominal=currency.nominal_amount(asked, leaf),
+                asked=asked,
                 power=currency.power,
                 leaf=leaf,
                 covered=lambda losses: all(floor.missing(loss) <= 1 for loss in losses),
             )
             if bought is None:
-                raise Refused([refusals.below_floor(floor)])
+                raise BelowFloor(floor, None)
             amount = bought
         noise = ModelNoise(
             method=request.method,
@@ -245,15 +270,18 @@ def _noise(
             classes=classes,
         )
         stage = None if histograms is None else histograms.priced(amount)
-        loss = noise.event().loss()
-        whole = loss if stage is None else compose((noise.event(), *stage.events({})))
+        whole = _whole(noise, stage)
     except ValueError as error:
         raise Refused([refusals.no_noise(str(error))]) from None
-    if floor.missing(loss) > 1:
-        raise Refused([refusals.below_floor(floor)])
+    require_worth(floor, noise.event().loss())
     if cost_on(leaf, whole) > most:
         raise Refused([refusals.above_most(most)])
     return noise, stage
+
+
+def _whole(noise: ModelNoise, stage: BoundsStage | None) -> Loss:
+    """What a model costs with its histograms, if none of them is stored."""
+    return noise.event().loss() if stage is None else compose((noise.event(), *stage.events({})))
 
 
 def _loss(mu_squared: Fraction) -> Loss:

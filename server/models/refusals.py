@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from privacy.numbers import decimal_text
 from privacy.refusal import Finding
-from server.floor import Floor
+from server.above_floor import Shortfall
 
 __all__ = ["above_most", "below_floor", "no_noise", "not_a_class", "not_two_values", "too_long", "too_wide", "unpaid"]
 
@@ -87,12 +87,11 @@ def above_most(most: Fraction) -> Finding:
     )
 
 
-def below_floor(floor: Floor) -> Finding:
-    """Why a price below the floor is refused."""
+def below_floor(short: Shortfall, *, own: bool) -> Finding:
+    """Why a price below the floor is refused; `own`: it was named as that of the model itself."""
     return Finding(
         code="policy_forbids",
         what="a model at this price is refused",
-        why=f"It reads rows, and is worth the dataset's floor at least, epsilon {decimal_text(floor.epsilon)} of the "
-        "whole budget.",
-        instead=("name a greater epsilon",),
+        why=f"It reads rows, and is worth the dataset's floor at least, epsilon {short.of_one} of the whole budget.",
+        instead=(short.spend(own=own),),
     )

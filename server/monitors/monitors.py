@@ -15,7 +15,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from accountant.account import Account
 from accountant.errors import BudgetExhausted, LedgerError
 from accountant.request import ReserveRequest, Reuse
 from accountant.states import QueryStatus
@@ -23,7 +22,7 @@ from engines.protocol import EngineLease
 from mechanisms.comparing import Compared, compare
 from mechanisms.samplers.threshold import NoisyThreshold
 from mechanisms.samplers.undecided import Magnitude
-from mechanisms.sparse_vector import SparseRun, SparseVector
+from mechanisms.sparse_vector import SparseRun
 from privacy.norms import NormPower
 from privacy.numbers import decimal_text
 from privacy.policy import Dataset
@@ -32,7 +31,6 @@ from privacy.values import Json
 from server.admitted import InFlight, Settled
 from server.answer import Journey
 from server.errors import Problem
-from server.floor import Floor
 from server.journey.admission import Served
 from server.journey.query import Prepared
 from server.journey.visible import VisibleRun
@@ -43,16 +41,13 @@ from server.monitors.notices import notice_of
 from server.monitors.recovery import Recovery, answer_of
 from server.monitors.refusals import (
     UnderWay,
-    above_most,
-    answer_below_floor,
-    below_floor,
     dataset_away,
     is_over,
-    noise_unreachable,
     overtaken,
     stands,
 )
 from server.monitors.sealing import SecretState
+from server.monitors.session import session_of
 from server.monitors.shape import CLOCK, compared_sum, require_terms, threshold_steps
 from server.monitors.terms import Direction, Evaluated, EvaluateMonitor, OpenMonitor, Terms
 from server.resources.kinds import ResourceKind
@@ -143,9 +138,8 @@ class Monitors:
         if not request.stream and question.started is not None:
             raise Refused([CLOCK])
         prepared = self.journey.preparing.prepare(question, dataset, NormPower.L2)
-        terms = self._terms(request, prepared, path[-1])
-        offer = Offer(dataset=dataset, path=tuple(path), events=(terms.sparse.event(),), noise="sparse_vector")
-        self._require_worth(terms, offer)
+        restores = self.resources.ledger.restores(path[-1].id)
+        terms, offer = session_of(request, compared_sum(prepared), dataset, tuple(path), restores=restores)
         return Opening(request, terms, offer, prepared.work)
 
     def _stored(self, row: ResourceRow, opening: Opening) -> MonitorRow:
@@ -156,60 +150,6 @@ class Monitors:
         sealed = state.sealed(self.seal, monitor=row.id)
         made = row.of(MonitorRow, sealed=sealed, left=terms.hits, background=terms.background)
         return self.registry.add_resource(MONITORS, made)
-
-    def _terms(self, request: OpenMonitor, prepared: Prepared, root: Account) -> Terms:
-        found = compared_sum(prepared)
-        try:
-            sparse = SparseVector.for_epsilon(
-                request.epsilon,
-                sensitivity=found.change,
-                hits=request.hits,
-                one_way=found.one_way,
-                interactive=True,
-            )
-            answer = None
-            if request.answer_epsilon is not None:
-                answer = Terms.scale_of_answers(found.change, request.answer_epsilon)
-            terms = Terms(
-                direction=request.direction,
-                epsilon=request.epsilon,
-                hits=request.hits,
-                evaluations=request.evaluations,
-                stream=request.stream,
-                change=found.change,
-                step=found.step,
-                one_way=found.one_way,
-                upwards=found.upwards,
-                threshold_scale=sparse.threshold_scale,
-                query_scale=sparse.query_scale,
-                answer_scale=answer,
-                answer_epsilon=request.answer_epsilon,
-                restores=self.resources.ledger.restores(root.id),
-                contribution=request.contribution,
-                background=request.background,
-            )
-            # What the ledger and the sampler refuse is refused before anything is charged.
-            terms.sparse.event().loss()
-            if terms.numeric is not None:
-                terms.numeric.answer_event().loss()
-        except ValueError as error:
-            raise Refused([noise_unreachable(str(error))]) from None
-        return terms
-
-    @staticmethod
-    def _require_worth(terms: Terms, offer: Offer) -> None:
-        """Refuses a session that takes more than the policy lets one question take, or less than its looks are worth.
-
-        They are looks at rows: how many of them a root affords is bounded by the floor, as for questions.
-        """
-        greatest = max(terms.epsilon, terms.answer_epsilon or Fraction(0))
-        if greatest > offer.dataset.limits.epsilon_max:
-            raise Refused([above_most(offer.dataset.limits.epsilon_max)])
-        floor = Floor.of(offer.dataset, offer.path[-1])
-        if floor.missing(offer.loss, runs=terms.evaluations) > 1:
-            raise Refused([below_floor(terms, floor)])
-        if terms.numeric is not None and floor.missing(terms.numeric.answer_event().loss()) > 1:
-            raise Refused([answer_below_floor(floor)])
 
     # Evaluating
 

@@ -6,9 +6,8 @@ from fractions import Fraction
 
 from privacy.numbers import decimal_text
 from privacy.refusal import Finding
+from server.above_floor import Shortfall
 from server.errors import Problem
-from server.floor import Floor
-from server.monitors.terms import Terms
 
 __all__ = [
     "UnderWay",
@@ -62,23 +61,25 @@ def above_most(most: Fraction) -> Finding:
     )
 
 
-def below_floor(terms: Terms, floor: Floor) -> Finding:
+def below_floor(evaluations: int, short: Shortfall) -> Finding:
     """Why a session below the floor is refused."""
+    fewer = f'"evaluations": {short.looks}, or --evaluations {short.looks}'
     return Finding(
         code="policy_forbids",
-        what=f"a monitor of {terms.evaluations} evaluations at this epsilon is refused",
-        why=f"Each evaluation reads rows, and is worth the dataset's floor at least, {decimal_text(floor.epsilon)}.",
-        instead=("name fewer evaluations", "name a greater epsilon"),
+        what=f"a monitor of {evaluations} evaluations at this epsilon is refused",
+        why=f"Each evaluation reads rows, and is worth the dataset's floor at least, epsilon {short.of_one} of the "
+        f"whole budget.{short.worth}",
+        instead=(*((fewer,) if short.looks else ()), short.greater("epsilon")),
     )
 
 
-def answer_below_floor(floor: Floor) -> Finding:
+def answer_below_floor(short: Shortfall) -> Finding:
     """Why answers below the floor are refused."""
     return Finding(
         code="policy_forbids",
         what="answers at this epsilon are refused",
-        why=f"Each is worth the dataset's floor at least, {decimal_text(floor.epsilon)}.",
-        instead=("name a greater answer_epsilon",),
+        why=f"Each is worth the dataset's floor at least, epsilon {short.of_one} of the whole budget.",
+        instead=(short.greater("answer_epsilon"), "leave answer_epsilon out: hits then have no number"),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from accountant.account import Account
+from accountant.filter import EPSILON_MAX
 from accountant.request import Reuse
 from engines.protocol import TwinPlanner
 from engines.shell import PlanFailed
@@ -18,6 +19,7 @@ from privacy.events.approximate import approximate_loss
 from privacy.policy import Dataset, OwnStatistic
 from privacy.refusal import Refused
 from privacy.unit import Neighbouring
+from server.above_floor import BelowFloor, above_floor, require_worth
 from server.floor import Floor
 from server.journey.admission import Admission
 from server.question import Question
@@ -101,36 +103,51 @@ def _width(form: OwnForm, asked: Fraction | None) -> int:
 
 def _tested(request: AskStatistic, dataset: Dataset, path: tuple[Account, ...], form: OwnForm, width: int) -> Tested:
     """The test and the noise that the price buys. Errors: Refused for a price that cannot be asked or paid."""
-    leaf, root = path[0], path[-1]
-    most, floor, delta = dataset.limits.epsilon_max, Floor.of(dataset, root), dataset.limits.delta_per_query
+    delta, own = dataset.limits.delta_per_query, request.own_epsilon is not None
     if dataset.neighbouring is not Neighbouring.ADD_REMOVE:
         raise Refused([refusals.no_noise("its distances hold where units are added and removed")])
     if not delta:
         raise Refused([refusals.no_delta("the policy gives a question none")])
     if any(account.limit.delta <= 0 for account in path):
         raise Refused([refusals.no_delta("this account, or one above it, has none")])
-    if request.epsilon is not None and request.epsilon > most:
+    asked = request.own_epsilon if own else request.epsilon
+    assert asked is not None
+    return above_floor(
+        lambda epsilon: _at_price(epsilon, dataset, path, form, width, own=own),
+        asked,
+        most=EPSILON_MAX if own else dataset.limits.epsilon_max,
+        loss=lambda tested: tested.event().loss(),
+        path=path,
+        refused=lambda short: refusals.below_floor(short, own=own),
+    )
+
+
+def _at_price(
+    asked: Fraction, dataset: Dataset, path: tuple[Account, ...], form: OwnForm, width: int, *, own: bool
+) -> Tested:
+    """The test at one price, `own` that of the outcome itself. Errors: Refused; BelowFloor."""
+    leaf, floor = path[0], Floor.of(dataset, path[-1])
+    most, delta = dataset.limits.epsilon_max, dataset.limits.delta_per_query
+    if not own and asked > most:
         raise Refused([refusals.above_most(most)])
     try:
-        epsilon = request.own_epsilon
-        if epsilon is None:
-            assert request.epsilon is not None
+        epsilon: Fraction | None = asked
+        if not own:
             epsilon = affordable_amount(
                 lambda part: [approximate_loss(part, delta)],
-                nominal=PURE.nominal_amount(request.epsilon, leaf),
-                asked=request.epsilon,
+                nominal=PURE.nominal_amount(asked, leaf),
+                asked=asked,
                 power=PURE.power,
                 leaf=leaf,
                 covered=lambda losses: all(floor.missing(loss) <= 1 for loss in losses),
             )
-            if epsilon is None:
-                raise Refused([refusals.below_floor(floor)])
+        if epsilon is None:
+            raise BelowFloor(floor, None)
         tested = _of(form, epsilon, delta, width)
         loss = tested.event().loss()
     except ValueError as error:
         raise Refused([refusals.no_noise(str(error))]) from None
-    if floor.missing(loss) > 1:
-        raise Refused([refusals.below_floor(floor)])
+    require_worth(floor, loss)
     if cost_on(leaf, loss) > most:
         raise Refused([refusals.above_most(most)])
     return tested

@@ -12,8 +12,8 @@ import numpy as np
 from mechanisms.streams.asking import summed_cells
 from mechanisms.streams.synopsis import Cells
 from privacy.bounds import number_of_date
-from privacy.policy import ColumnType, KeyValue
-from privacy.refusal import Collector, Refused
+from privacy.policy import ColumnType, KeyValue, key_as_json
+from privacy.refusal import Collector, Finding, Refused
 from privacy.release import ColumnKind
 from privacy.statistic import Statistic
 from privacy.unit import Neighbouring
@@ -28,7 +28,8 @@ from server.streams.refusals import (
     beyond_cells,
     cells_refused,
     cuts_place,
-    nothing_asked,
+    no_such_values,
+    nothing_together,
     type_refused,
     unknown_key,
     upside_down,
@@ -105,7 +106,8 @@ def groups_of(prepared: Prepared) -> str:
 def cells_asked(frame: Frame, query: Sequence[Within]) -> Cells:
     """The cells that satisfy all conditions of a query. Errors: Refused, with everything that is wrong at once."""
     collected = Collector()
-    cells = np.array([bool(keys) for keys in frame.domain], dtype=np.bool_)
+    every = np.array([bool(keys) for keys in frame.domain], dtype=np.bool_)
+    parts: list[Cells] = []
     seen: set[int] = set()
     for one in query:
         place = next((i for i, name in enumerate(frame.names) if name.lower() == one.key.lower()), None)
@@ -115,14 +117,35 @@ def cells_asked(frame: Frame, query: Sequence[Within]) -> Cells:
         seen.add(place)
         try:
             column = [keys[place] if keys else None for keys in frame.domain]
-            cells &= _within(one, column, frame.types[place], frame.places[place])
+            parts.append(every & _within(one, column, frame.types[place], frame.places[place]))
         except Refused as refused:
             for finding in refused.findings:
                 collected.add(finding)
     collected.refuse()
+    cells: Cells = np.logical_and.reduce([every, *parts])
     if not cells.any():
-        raise Refused([nothing_asked()])
+        raise Refused([_nothing_asked(frame, query, parts)])
     return cells
+
+
+def _nothing_asked(frame: Frame, query: Sequence[Within], parts: Sequence[Cells]) -> Finding:
+    """Of a query that no cell satisfies: what the values of a key are, or which conditions can be satisfied."""
+    for one, cells in zip(query, parts, strict=True):
+        if not cells.any():
+            place = next(i for i, name in enumerate(frame.names) if name.lower() == one.key.lower())
+            known = dict.fromkeys(keys[place] for keys in frame.domain if keys)
+            return no_such_values(frame.names[place], [key_as_json(value) for value in known])
+    # Each condition has cells: those up to the first that leaves none have some together.
+    kept = next(n for n in range(len(parts)) if not np.logical_and.reduce(parts[: n + 1]).any())
+    return nothing_together([_as_json(one) for one in query[:kept]])
+
+
+def _as_json(one: Within) -> dict[str, Given | list[Given]]:
+    """A condition as a request has it."""
+    if one.values is not None:
+        return {"key": one.key, "values": list(one.values)}
+    ends = {"low": one.low, "high": one.high}
+    return {"key": one.key, **{name: value for name, value in ends.items() if value is not None}}
 
 
 def _within(one: Within, column: Sequence[KeyValue], kind: ColumnType, places: Places | None) -> Cells:

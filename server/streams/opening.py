@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from accountant.request import Reuse
@@ -16,6 +16,7 @@ from privacy.norms import NormPower
 from privacy.policy import Dataset
 from privacy.refusal import Refused
 from privacy.statistic import Statistic
+from server.above_floor import above_floor, require_worth
 from server.answer import Journey
 from server.floor import Floor
 from server.journey.query import Prepared
@@ -74,14 +75,24 @@ def plan_stream(journey: Journey, request: OpenStream, *, restores: Callable[[st
     statistic = sums_of(prepared)
     frame = frame_of(prepared, text, salt=salt)
     cells = sum(bool(keys) for keys in frame.domain)
-    terms = _terms(request, statistic, cells=cells, restores=restores(path[-1].id))
-    offer = Offer(dataset=dataset, path=tuple(path), events=terms.noise.events(), noise="sparse_vector")
-    if terms.epsilon > dataset.limits.epsilon_max:
-        raise Refused([above_most(dataset.limits.epsilon_max)])
-    floor = Floor.of(dataset, path[-1])
-    if floor.missing(offer.loss, runs=terms.queries) > 1:
-        raise Refused([below_floor(terms.queries, floor)])
-    return Planned(terms, frame, offer)
+    most, floor, restored = dataset.limits.epsilon_max, Floor.of(dataset, path[-1]), restores(path[-1].id)
+
+    def at(epsilon: Fraction) -> Planned:
+        terms = _terms(replace(request, epsilon=epsilon), statistic, cells=cells, restores=restored)
+        offer = Offer(dataset=dataset, path=tuple(path), events=terms.noise.events(), noise="sparse_vector")
+        if epsilon > most:
+            raise Refused([above_most(most)])
+        require_worth(floor, offer.loss, looks=terms.queries)
+        return Planned(terms, frame, offer)
+
+    return above_floor(
+        at,
+        request.epsilon,
+        most=most,
+        loss=lambda planned: planned.offer.loss,
+        path=path,
+        refused=lambda short: below_floor(request.queries, short),
+    )
 
 
 def _text(request: OpenStream, dataset: Dataset) -> StreamText | str:

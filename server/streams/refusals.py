@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from privacy.numbers import decimal_text
 from privacy.refusal import Finding
 from privacy.wording import nearest
+from server.above_floor import Shortfall
 from server.errors import Problem
-from server.floor import Floor
 
 __all__ = [
     "BEYOND_TERMS",
@@ -28,9 +29,10 @@ __all__ = [
     "cuts_place",
     "dataset_away",
     "is_over",
+    "no_such_values",
     "noise_unreachable",
-    "nothing_asked",
     "nothing_known",
+    "nothing_together",
     "overtaken",
     "tolerance_unreachable",
     "type_refused",
@@ -42,13 +44,16 @@ __all__ = [
 _WHAT = "the text of a stream is refused"
 _QUERY = "a query of the stream is refused"
 
+_SHOWN = 5
+"""Most values of a key that advice names."""
+
 NOT_CELLS = Finding(
     code="unsupported_sql",
     what=_WHAT,
     why="A stream has cells: one COUNT(*) or SUM for each group of public keys, and nothing beside it.",
     instead=(
-        "write SELECT age, COUNT(*) FROM a_table GROUP BY age, where age declares its keys",
-        "name a range in WHERE for whole numbers and dates: its values are public then",
+        "write SELECT sex, COUNT(*) FROM people GROUP BY sex, where sex declares its keys",
+        'name the columns in place of the text: "table": "people", "columns": [{"name": "age", "low": 18, "high": 89}]',
     ),
 )
 NUMBER_KEYS = Finding(
@@ -144,13 +149,15 @@ def above_most(most: Fraction) -> Finding:
     )
 
 
-def below_floor(queries: int, floor: Floor) -> Finding:
+def below_floor(queries: int, short: Shortfall) -> Finding:
     """Why a stream below the floor is refused."""
+    fewer = f'"queries": {short.looks}, or --queries {short.looks}: after them the synopsis goes on answering'
     return Finding(
         code="policy_forbids",
         what=f"a stream of {queries} compared queries at this epsilon is refused",
-        why=f"Each comparison reads rows, and is worth the dataset's floor at least, {decimal_text(floor.epsilon)}.",
-        instead=("name fewer queries: after them the synopsis goes on answering", "name a greater epsilon"),
+        why=f"Each comparison reads rows, and is worth the dataset's floor at least, epsilon {short.of_one} of the "
+        f"whole budget.{short.worth}",
+        instead=(*((fewer,) if short.looks else ()), short.greater("epsilon")),
     )
 
 
@@ -224,13 +231,27 @@ def cuts_place(name: str, step: int) -> Finding:
     )
 
 
-def nothing_asked() -> Finding:
-    """Why a query is refused that no cell satisfies."""
+def no_such_values(name: str, known: Sequence[object]) -> Finding:
+    """Why a condition is refused whose values no cell has; `known` are the key's own, as JSON has them."""
+    some = json.dumps({"key": name, "values": list(known[:_SHOWN])}, ensure_ascii=False)
     return Finding(
         code="unsupported_sql",
         what=_QUERY,
-        why="No cell satisfies it: its values are not among the keys of the stream, so the answer is 0 for everybody.",
-        instead=("GET /v1/streams/{stream_id} lists the keys, with their first and last values",),
+        why=f'No cell satisfies it: the key "{name[:63]}" has none of these values, so the answer is 0 for everybody. '
+        f"It has {len(known)} values.",
+        instead=(f"write {some}",),
+        field="queries",
+    )
+
+
+def nothing_together(kept: Sequence[Mapping[str, object]]) -> Finding:
+    """Why conditions are refused of which no cell satisfies all, where some cells satisfy those that are `kept`."""
+    return Finding(
+        code="unsupported_sql",
+        what=_QUERY,
+        why="No cell satisfies all of its conditions: the text of the stream rules such cells out, so the answer is 0 "
+        "for everybody.",
+        instead=(f"write {', '.join(json.dumps(one, ensure_ascii=False) for one in kept)} alone",),
         field="queries",
     )
 

@@ -18,6 +18,7 @@ from privacy.policy import Column, ColumnType, Dataset, Table
 from privacy.refusal import Collector, Finding, Refused
 from privacy.statement import Statement
 from privacy.unit import Neighbouring
+from server.above_floor import BelowFloor, above_floor, require_worth
 from server.floor import Floor
 from server.spends import affordable_amount
 from server.synthetic.refusals import (
@@ -150,34 +151,43 @@ def _rows(request: MakeSynthetic, table: Table) -> int:
 
 def _priced(request: MakeSynthetic, dataset: Dataset, path: Sequence[Account], *, columns: int, rows: int) -> Synthesis:
     """The noise that an epsilon of the account buys. Errors: Refused."""
-    if request.epsilon > dataset.limits.epsilon_max:
-        raise Refused([above_most(dataset.limits.epsilon_max)])
     leaf, currency = path[0], FAMILIES[NoiseFamily.GAUSSIAN].currency
-    if not currency.pays(leaf):
-        raise Refused([unpaid(currency.unpaid or "")])
-    floor = Floor.of(dataset, path[-1])
+    most, floor = dataset.limits.epsilon_max, Floor.of(dataset, path[-1])
 
     def losses(amount: Fraction) -> list[Loss]:
         return [Synthesis(columns, rows, amount).event().loss()]
 
-    try:
-        amount = affordable_amount(
-            losses,
-            nominal=currency.nominal_amount(request.epsilon, leaf),
-            asked=request.epsilon,
-            power=currency.power,
-            leaf=leaf,
-            covered=lambda found: floor.missing(found[0], runs=RUNS) <= 1,
-        )
-        if amount is None:
-            raise Refused([below_floor(floor.epsilon)])
-        synthesis = Synthesis(columns, rows, amount)
-        loss = synthesis.event().loss()
-    except ValueError as error:
-        raise Refused([no_noise(str(error))]) from None
-    if floor.missing(loss, runs=RUNS) > 1:
-        raise Refused([below_floor(floor.epsilon)])
-    return synthesis
+    def at(epsilon: Fraction) -> Synthesis:
+        if epsilon > most:
+            raise Refused([above_most(most)])
+        if not currency.pays(leaf):
+            raise Refused([unpaid(currency.unpaid or "")])
+        try:
+            amount = affordable_amount(
+                losses,
+                nominal=currency.nominal_amount(epsilon, leaf),
+                asked=epsilon,
+                power=currency.power,
+                leaf=leaf,
+                covered=lambda found: floor.missing(found[0], runs=RUNS) <= 1,
+            )
+            if amount is None:
+                raise BelowFloor(floor, None)
+            synthesis = Synthesis(columns, rows, amount)
+            loss = synthesis.event().loss()
+        except ValueError as error:
+            raise Refused([no_noise(str(error))]) from None
+        require_worth(floor, loss, looks=RUNS)
+        return synthesis
+
+    return above_floor(
+        at,
+        request.epsilon,
+        most=most,
+        loss=lambda made: made.event().loss(),
+        path=path,
+        refused=below_floor,
+    )
 
 
 def sample_statements(planned: Planned, dialect: Dialect) -> tuple[Statement, ...]:

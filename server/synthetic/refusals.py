@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from privacy.numbers import decimal_text
 from privacy.refusal import Finding
+from server.above_floor import Shortfall
 from server.errors import Problem
 from sql_rewrite.cost import UNIT_NANOSECONDS_MAX
 
@@ -166,13 +167,14 @@ def above_most(most: Fraction) -> Finding:
     )
 
 
-def below_floor(least: Fraction) -> Finding:
+def below_floor(short: Shortfall) -> Finding:
     """Why a table below the floor is refused."""
     return Finding(
         code="policy_forbids",
         what="a synthetic table at this epsilon is refused",
-        why=f"It reads rows three times, and each is worth the dataset's floor at least, {decimal_text(least)}.",
-        instead=("name a greater epsilon",),
+        why=f"It reads rows three times, and each is worth the dataset's floor at least, epsilon {short.of_one} of the "
+        f"whole budget.{short.worth}",
+        instead=(short.greater("epsilon"),),
         field="epsilon",
     )
 

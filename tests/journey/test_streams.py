@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,14 +20,16 @@ from mechanisms.measurement import Integers
 from mechanisms.randomness import BitSource
 from mechanisms.sparse_vector import Hit, SparseRun
 from mechanisms.streams.price import StreamNoise
-from privacy.refusal import ExecutionFailed
+from privacy.policy import ColumnType
+from privacy.refusal import ExecutionFailed, Refused
 from server.monitors.recovery import Recovery
 from server.sealing import MONITORS, STREAMS, Seal, SealBroken
 from server.store.resources import STREAMS as KEPT
 from server.store.resources import StreamRow
 from server.store.streams import Turn
+from server.streams.cells import cells_asked
 from server.streams.refusals import Comparing
-from server.streams.sealing import state_of
+from server.streams.sealing import Frame, state_of
 from server.streams.streams import StreamQuestion, Streams
 from server.streams.terms import Terms, Within
 from tests.journey.clinic import PEOPLE, clinic_in
@@ -453,6 +456,43 @@ def test_bad_queries_are_refused_and_nothing_is_counted(shared: Clinic) -> None:
     for queries in ([], [{"where": []}] * 101, [{"where": [{"key": "age", "low": 1.5}]}]):
         assert ask(shared, ann, stream, *queries).status_code == 422
     assert shared.call(ann, "GET", f"/v1/streams/{stream}").json()["compared"] == 0
+
+
+@pytest.mark.parametrize(
+    "where", [[{"key": "sex", "values": ["other"]}], [{"key": "age", "low": 20}, {"key": "sex", "low": "n"}]]
+)
+def test_a_query_of_nobody_is_told_what_to_write(shared: Clinic, where: list[Any]) -> None:
+    """Shows advice that names values which the key has, and is answered as it is written."""
+    ann, _ = shared.somebody()
+    stream = opened(shared, ann, columns=[{"name": "age", "low": 20, "high": 29}, {"name": "sex"}]).json()["id"]
+    refused = ask(shared, ann, stream, {"where": where}).json()
+    assert refused["code"] == "unsupported_sql", refused
+    (line,) = refused["instead"]
+    written = json.loads(line.removeprefix("write "))
+    assert (written["key"], written["values"][:2]) == ("sex", ["female", "male"])
+    assert ask(shared, ann, stream, {"where": [written]}).status_code == 200
+
+
+def test_conditions_of_no_cell_together_are_told_which_have_some() -> None:
+    """Shows the conditions up to the first that leaves no cell, where each of them has cells."""
+    domain = (("a", 1), ("b", 2))
+    kinds = (ColumnType.TEXT, ColumnType.INTEGER)
+    frame = Frame("SELECT", ("x", "y"), kinds, domain, "", "", (None, None))
+    with pytest.raises(Refused) as refused:
+        cells_asked(frame, [Within(key="x", values=("a",)), Within(key="Y", low=2, high=2)])
+    (line,) = refused.value.findings[0].instead
+    assert line == 'write {"key": "x", "values": ["a"]} alone'
+
+
+def test_a_text_without_cells_is_told_of_columns(shared: Clinic) -> None:
+    """Shows both forms that the refusal of a text names, opened as they are written."""
+    ann, _ = shared.somebody()
+    refused = opened(shared, ann, table=None, columns=None, sql="SELECT age, COUNT(*) FROM people GROUP BY age").json()
+    text, columns = refused["instead"]
+    sql = text.removeprefix("write ").partition(", where")[0]
+    assert opened(shared, ann, table=None, columns=None, sql=sql).status_code == 201
+    body = json.loads("{" + columns.partition("text: ")[2] + "}")
+    assert opened(shared, ann, **body).status_code == 201
 
 
 def test_a_restored_ledger_and_other_declarations_end_comparing(
