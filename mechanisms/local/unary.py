@@ -55,13 +55,22 @@ class UnaryEncoder(SupportEncoder, ABC):
 
     def encode(self, values: Places, bits: BitSource) -> list[Report]:
         """The places of the ones of each report."""
-        return [tuple(np.flatnonzero(row).tolist()) for part in self._drawn(values, bits) for row in part]
+        found: list[Report] = []
+        for part in self._drawn(values, bits):
+            rows, ones = np.nonzero(part)
+            # All ones one after another; each report is a piece of them.
+            every = tuple(ones.tolist())
+            ends = np.searchsorted(rows, np.arange(len(part) + 1)).tolist()
+            found += [every[start:end] for start, end in pairwise(ends)]
+        return found
 
     def simulate(self, values: Places, bits: BitSource) -> Places:
         """The tally of fresh reports."""
         result = np.zeros(self.size, dtype=np.int64)
         for part in self._drawn(values, bits):
-            result += part.sum(axis=0)
+            # Sums of 255 rows fit the bytes in which bits are kept, and are several times as fast as whole numbers.
+            for start in range(0, len(part), 255):
+                result += np.add.reduce(part[start : start + 255].view(np.uint8), axis=0, dtype=np.uint8)
         return result
 
     def _drawn(self, values: Places, bits: BitSource) -> Iterator[Flags]:

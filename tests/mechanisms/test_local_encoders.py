@@ -159,10 +159,48 @@ def test_uniform_integers_are_drawn_without_a_remainder() -> None:
     assert uniform_below(3, 2, _Fixed([3 << 62, 1 << 62, 2 << 62])).tolist() == [2, 1]
 
 
-def test_an_event_has_its_probability() -> None:
-    """Of all integers below the denominator, so many as the numerator says."""
-    words = [part << 61 for part in range(8)]
-    assert int(happen(Fraction(3, 8), 8, _Fixed(words)).sum()) == 3
+class _Bytes:
+    """A source of given bytes, a list for each request."""
+
+    def __init__(self, *requests: list[int]) -> None:
+        self._requests = list(requests)
+
+    def words(self, count: int) -> Words:
+        taken = self._requests.pop(0)
+        assert count == -(-len(taken) // 8)
+        return np.frombuffer(bytes(taken).ljust(8 * count, b"\0"), dtype=np.uint64).copy()
+
+
+@pytest.mark.parametrize(
+    "probability", [Fraction(3, 8), Fraction(1, 3), Fraction(5, 2**20 + 7), Fraction(2**40, 2**40 + 1)]
+)
+def test_an_event_has_its_probability(probability: Fraction) -> None:
+    """Of all bytes as many make it happen as the whole part of 256 p says, and the next one decides one event about
+    what is left of p, by the same rule: exact to the last byte that is followed."""
+    (left, denominator), every = probability.as_integer_ratio(), list(range(256))
+    fixed, chance = list[int](), Fraction(0)
+    for depth in range(1, 4):
+        byte, left = divmod(256 * left, denominator)
+        chance += Fraction(byte, 256**depth)
+        assert chance <= probability < chance + Fraction(1, 256**depth) or left == 0
+        # Every byte at this depth, after one that left the question open at each depth before.
+        # The one that is open after it is decided by the least byte or the greatest.
+        most = 256 * left // denominator == 255
+        requests = [*([one] * 256 for one in fixed), every, [0 if most else 255]]
+        found = happen(probability, 256, _Bytes(*requests))
+        assert found.tolist() == [one < byte or (one == byte and most) for one in every]
+        if not left:
+            break
+        fixed.append(byte)
+    assert chance == probability or left
+
+
+def test_events_at_the_ends() -> None:
+    """What is certain takes no bits, and a byte that is all that is left is enough."""
+    assert happen(Fraction(1), 3, _Bytes()).all()
+    assert not happen(Fraction(0), 3, _Bytes()).any()
+    assert happen(Fraction(1, 2), 3, _Bytes([127, 128, 0])).tolist() == [True, False, True]
+    assert happen(Fraction(1, 3), 3, _Bytes([85, 84, 85], [84, 85], [86])).tolist() == [True, True, False]
 
 
 def test_simulated_tallies_follow_the_stated_law() -> None:
