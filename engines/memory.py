@@ -8,6 +8,10 @@ make for the current vector, and the interpreter itself, are not in it. A worker
 The plan bounds the strings of one row (`privacy.statement.TEXT_ROW_BYTES_MAX`), so those of a vector of 2,048 rows are
 bounded, and neither rows nor strings bring the process to its limit. The watch is the fence behind that: a process that
 is above its limit all the same ends itself, as a lack of memory and not as a fault, before the machine suffers.
+
+The rows of a model are arrays of the interpreter's. Its worker keeps one snapshot open, so the limit of the other one
+is theirs, and a model is refused before its charge where the declared number of rows needs more (`design_row_bytes`).
+The tables that a snapshot keeps of units are read like all others: the engine counts them.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from typing import Final
 
 from privacy.statement import TEXT_ROW_BYTES_MAX
 
-__all__ = ["MEMORY_EXIT", "MemoryWatch", "resident_bytes", "resident_limit_mb"]
+__all__ = ["MEMORY_EXIT", "MemoryWatch", "design_row_bytes", "resident_bytes", "resident_limit_mb"]
 
 MEMORY_EXIT: Final = 77
 """The exit code of a process that used up its memory."""
@@ -36,6 +40,16 @@ def resident_limit_mb(memory_limit_mb: int, *, threads: int, snapshots: int) -> 
     """The resident size that a worker stays below, in mebibytes: its engines', and what they do not count."""
     texts = int(threads * _VECTOR_ROWS * TEXT_ROW_BYTES_MAX * _SLACK) // _MEGABYTE + 1
     return snapshots * memory_limit_mb + texts + _PROCESS_MB
+
+
+def design_row_bytes(*, columns: int, width: int) -> int:
+    """Most bytes that a worker holds for one row of a model, while it is read, encoded (design.py) and added up.
+
+    `columns` are those of the result, with unit, part and label: at eight bytes, their NULLs, and copies of one column
+    and another. `width` are encoded columns, of two bytes. The rest are norms, labels and the order by unit, at eight
+    each, with what they are made of. Measured for arrays of all kinds (tests/engines/test_design.py).
+    """
+    return 12 * columns + 2 * width + 128
 
 
 def resident_bytes() -> int | None:

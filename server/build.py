@@ -210,7 +210,9 @@ def build_services(settings: Settings) -> Services:
         secret = settings.keys_secret()
         resources = Resources(ledger=ledger, private=private, pace=it.pace, bits=it.bits)
         dialect = DIALECTS[private.capabilities.dialect]
-        quotes = Quotes(journey.admission, shell, dialect, Stored(ledger, utc_now))
+        quotes = Quotes(
+            journey.admission, shell, dialect, Stored(ledger, utc_now), rows_bytes_max=settings.engine_memory_mb << 20
+        )
         # Beside the start, which it would lengthen; until it is done, ticks are those of a slow machine.
         threading.Thread(target=private.measure, name="noisegate-probe", daemon=True).start()
         jobs = JobPool(threads=settings.query_threads, queue=settings.query_queue)

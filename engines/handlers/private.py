@@ -141,7 +141,12 @@ class PrivateHandler:
         return answer
 
     def _keep_rows(self, path: str, lease: str, header: Mapping[str, object]) -> Answer:
-        """Reads the rows of a model. The answer says nothing, not even how many there are."""
+        """Reads the rows of a model. The answer says nothing, not even how many there are.
+
+        Beside them only their own snapshot stays open: the memory of the others is for the rows (engines/memory.py).
+        """
+        for other in [known for known in self._open if known != path]:
+            self._open.pop(other).close()
         with contextlib.closing(self._snapshot(path).cursor()) as cursor:
             cursor.execute(f"SET VARIABLE seed = {secrets.randbits(63)}")
             try:

@@ -11,6 +11,7 @@ from accountant.account import Account
 from accountant.filter import EPSILON_MAX
 from accountant.request import Reuse, StoredRelease
 from engines.encoding import DesignRows
+from engines.memory import design_row_bytes
 from engines.protocol import TwinPlanner
 from engines.shell import PlanFailed
 from engines.texts import AskedText, TextRefused
@@ -111,6 +112,8 @@ class Quotes:
     twins: TwinPlanner
     dialect: Dialect
     stored: Stored
+    rows_bytes_max: int
+    """What a worker has for the rows of a model."""
 
     def quote(self, request: TrainModel) -> Quoted:
         """The model as it would be fitted now. Errors: Refused; ExecutionFailed where the text cannot be judged."""
@@ -125,6 +128,10 @@ class Quotes:
         if not request.method.logistic and width > PRODUCT_COLUMNS_MAX:
             raise Refused([refusals.too_wide(width, PRODUCT_COLUMNS_MAX)])
         noise, stage = _noise(request, dataset, path, width, classes=_two_classes(training), histograms=histograms)
+        rows = expected_rows(training)
+        row_bytes = design_row_bytes(columns=len(statement.rows.keys), width=width)
+        if rows * row_bytes > self.rows_bytes_max:
+            raise Refused([refusals.too_many_rows(rows, row_bytes, self.rows_bytes_max)])
         served: Mapping[str, StoredRelease] = {}
         if stage is not None:
             served = self.stored.serving(stage.charges, reuse_of(dataset), request.principal, path[0])
@@ -303,15 +310,19 @@ def _work(request: TrainModel, training: Training, histograms: Histograms | None
     unit = reading.unit_nanoseconds + SAFETY * of_unit
     if unit > UNIT_NANOSECONDS_MAX:
         raise Refused([_unit_too_long(unit)])
-    expected = training.bounded.core.sources[0].table.rows_expected or ROWS_ASSUMED
     return replace(
         reading,
         unit_nanoseconds=unit,
-        row_nanoseconds=reading.row_nanoseconds + expected * of_row,
+        row_nanoseconds=reading.row_nanoseconds + expected_rows(training) * of_row,
         plan_nanoseconds=reading.plan_nanoseconds
         + (rounds + 3 + len(first)) * _ROUND_NANOSECONDS
         + (_LIFT_NANOSECONDS if first else 0.0),
     )
+
+
+def expected_rows(training: Training) -> int:
+    """About how many rows a model has, as far as everybody knows."""
+    return training.bounded.core.sources[0].table.rows_expected or ROWS_ASSUMED
 
 
 def _unit_too_long(nanoseconds: float) -> Finding:

@@ -8,7 +8,17 @@ from privacy.numbers import decimal_text
 from privacy.refusal import Finding
 from server.above_floor import Shortfall
 
-__all__ = ["above_most", "below_floor", "no_noise", "not_a_class", "not_two_values", "too_long", "too_wide", "unpaid"]
+__all__ = [
+    "above_most",
+    "below_floor",
+    "no_noise",
+    "not_a_class",
+    "not_two_values",
+    "too_long",
+    "too_many_rows",
+    "too_wide",
+    "unpaid",
+]
 
 _WHAT = "the model is refused"
 
@@ -54,6 +64,20 @@ def too_long(seconds: float, most: float) -> Finding:
         what=_WHAT,
         why=f"On the declared number of rows it takes about {seconds:.0f} s of the {most:.0f} s that a question has.",
         instead=("ask for fewer iterations", "leave out features with many keys"),
+    )
+
+
+def too_many_rows(rows: int, row_bytes: int, most: int) -> Finding:
+    """Why a model whose rows would not fit into a worker is refused before it is charged."""
+    return Finding(
+        code="too_large",
+        what=_WHAT,
+        why=f"A worker holds its rows at {row_bytes} bytes each: about {rows:,} are declared, and it has room for "
+        f"{most // row_bytes:,}.",
+        instead=(
+            "leave out features, above all those with many keys",
+            "ask the operator for a larger engine_memory_mb",
+        ),
     )
 
 

@@ -105,6 +105,37 @@ def test_a_statement_without_shared_tables_finds_none(handler: PrivateHandler, s
     assert handler._tables is None
 
 
+def test_the_rows_of_a_model_are_alone_with_their_snapshot(handler: PrivateHandler, snapshots: list[Path]) -> None:
+    """The other snapshot is closed, so that its part of the worker's memory is for the rows; it opens again later."""
+    ask(handler, snapshots[0], reading())
+    number = {"highest": 99, "keys": False}
+    handler.handle(
+        Frame(
+            {
+                "operation": "rows",
+                "snapshot": str(snapshots[1]),
+                "lease": "a",
+                "sql": "SELECT CAST(i AS INTEGER) AS u, 0 AS p, i AS n, i AS l FROM t",
+                "parameters": [],
+                "keys": [[name, "integer"] for name in "upnl"],
+                "columns": [number],
+                "label": number,
+                "label_place": 1,
+                "held": 0,
+                "clipping": "inputs",
+                "clip": 1,
+            },
+            (),
+        )
+    )
+    assert list(handler._open) == [str(snapshots[1])]
+    assert (
+        handler.handle(Frame({"operation": "sums", "lease": "a", "wanted": "count", "weights": []}, ()))[0]["rows"] == 1
+    )
+    ask(handler, snapshots[0], reading())
+    assert len(handler._open) == 2
+
+
 def test_opening_a_snapshot_ends_them(handler: PrivateHandler, snapshots: list[Path]) -> None:
     """Whatever else a worker is asked for."""
     ask(handler, snapshots[0], reading())

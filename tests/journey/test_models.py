@@ -200,6 +200,23 @@ def test_what_cannot_be_fitted_is_refused_before_it_is_charged(
     assert shared.call(who, "GET", "/v1/models").json()["models"] == []
 
 
+def test_rows_that_a_worker_could_not_hold_are_refused_before_they_are_charged(
+    shared: Clinic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shows by a worker of hardly any room that the declared number of rows, and nothing else, decides; and that it is
+    told how many rows there is room for."""
+    who, account = shared.somebody(epsilon="200")
+    models = shared.services.models
+    assert isinstance(models, Models)
+    assert models.quotes.rows_bytes_max == shared.services.settings.engine_memory_mb << 20
+    monkeypatch.setattr(models, "quotes", replace(models.quotes, rows_bytes_max=1 << 20))
+    for path in ("/v1/models", "/v1/models:estimate"):
+        told = shared.call(who, "POST", path, body()).json()
+        assert (told["code"], told["charged"]) == ("too_large", False)
+        assert "about 50,000 are declared" in told["why"]
+    assert shared.spent(account) == 0
+
+
 def test_a_feature_without_bounds_is_told_how_to_have_some(shared: Clinic) -> None:
     """Shows a suggestion that can be pasted, with numbers in its places."""
     who, _ = shared.somebody(epsilon="200")
