@@ -33,6 +33,7 @@ CODES: dict[str, str] = {
     "raw_rows": "The query would return rows about people instead of statistics.",
     "group_by_unit": "The query groups by the privacy unit, or by values of which each belongs to one unit.",
     "column_without_bounds": "A sum needs value bounds, and the expression has none.",
+    "contribution_not_named": "How much of one unit counts would be chosen from the data, and has to be known before.",
     "join_multiplies": "The join may repeat rows of one unit.",
     "join_not_on_key": "The join does not follow a declared reference.",
     "private_row_limit": "LIMIT, ORDER BY, DISTINCT, sampling or window functions on private rows.",

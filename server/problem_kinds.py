@@ -62,6 +62,10 @@ _REFUSAL_INSTEAD = {
         "Write bounds: SUM(GREATEST(0, LEAST(a_column, 1000))).",
         "Ask an administrator to declare bounds.",
     ),
+    "contribution_not_named": (
+        'Name it: "contribution": {"rows_per_unit": 20}.',
+        "GET /v1/datasets/{dataset} has the profile, where one is published.",
+    ),
     "join_multiplies": ("Join along declared references, from the table with many rows to the one with few.", _TABLES),
     "join_not_on_key": ("Join on the columns of a declared reference.", _TABLES),
     "private_row_limit": ("Aggregate first; ORDER BY, LIMIT and windows are free on the aggregated rows.",),

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from privacy.refusal import Finding
 
-__all__ = ["CHOOSES", "LEAVES_OUT", "TOO_MANY_CELLS"]
+__all__ = ["LEAVES_OUT", "TOO_MANY_CELLS", "WHAT"]
 
-_WHAT = "the batch is refused"
+WHAT = "the batch is refused"
 
-CHOOSES = Finding(
-    code="policy_forbids",
-    what=_WHAT,
-    why="How much of one unit counts would be chosen from the data, and with it the error by which ways are compared.",
-    instead=('name it: "contribution": {"rows_per_unit": 20, "groups_per_unit": 20, "rows_per_unit_and_group": 20}',),
-)
 LEAVES_OUT = Finding(
     code="policy_forbids",
     what="cells are refused",
@@ -25,7 +19,7 @@ LEAVES_OUT = Finding(
 )
 TOO_MANY_CELLS = Finding(
     code="too_large",
-    what=_WHAT,
+    what=WHAT,
     why="More than 32 different queries are answered from cells that add up, and these would need more than 1,000 of "
     "them, or more than 160 pieces of a column that is neither whole numbers nor days at one step.",
     instead=(

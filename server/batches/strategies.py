@@ -21,9 +21,10 @@ from privacy.refusal import Finding, Refused
 from privacy.statistic import CoreStatistics
 from server.answer import Journey
 from server.batches.nesting import nested_layout
-from server.batches.refusals import CHOOSES, LEAVES_OUT, TOO_MANY_CELLS
+from server.batches.refusals import LEAVES_OUT, TOO_MANY_CELLS, WHAT
 from server.batches.strategy import Strategy
 from server.batches.terms import AskedBatch
+from server.journey.named_bounds import require_named_bounds
 from server.journey.query import Prepared
 from server.pricing import Priced
 from sql_rewrite.batch_axes import Axis, axes_of
@@ -125,8 +126,13 @@ def _tried(journey: Journey, asked: AskedBatch, strategy: Strategy, cells: Cells
 def _priced(journey: Journey, asked: AskedBatch, text: str) -> tuple[Prepared, Priced]:
     """Steps 2 to 4 of a text. Errors: Refused, also where norms would be chosen from the data."""
     prepared, priced = journey.priced(asked.question(text))
-    if any(prepared.histograms) or prepared.values is not None:
-        raise Refused([CHOOSES])
+    require_named_bounds(
+        prepared,
+        journey.sizes.profile(prepared.plan.dataset),
+        what=WHAT,
+        why="with it would be the error by which ways are compared",
+    )
+    assert prepared.values is None, "counts need no value bounds"
     assert priced is not None
     return prepared, priced
 

@@ -23,6 +23,7 @@ from mechanisms.measurement import Measurement
 from mechanisms.released_table import ReleasedTable
 from privacy.aggregate import AggregateFunction
 from privacy.numbers import PICO
+from privacy.policy import Dataset
 from server.answer_rows import from_stored
 from server.journey.norms import foresee
 from server.journey.query import Prepared, Quote
@@ -58,6 +59,10 @@ class Sizes:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._published = Published(ledger)
+
+    def profile(self, dataset: Dataset) -> Profile | None:
+        """The published profile of this version of the data; None where none was made."""
+        return self._published.of(dataset)
 
     def resolved(self, question: Question, prepared: Prepared) -> Question:
         """The question with a half width in place of a relative one. Errors: Refused where no size is known.

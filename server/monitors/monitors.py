@@ -139,7 +139,8 @@ class Monitors:
             raise Refused([CLOCK])
         prepared = self.journey.preparing.prepare(question, dataset, NormPower.L2)
         restores = self.resources.ledger.restores(path[-1].id)
-        terms, offer = session_of(request, compared_sum(prepared), dataset, tuple(path), restores=restores)
+        found = compared_sum(prepared, self.journey.sizes.profile(dataset))
+        terms, offer = session_of(request, found, dataset, tuple(path), restores=restores)
         return Opening(request, terms, offer, prepared.work)
 
     def _stored(self, row: ResourceRow, opening: Opening) -> MonitorRow:

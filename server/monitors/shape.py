@@ -8,19 +8,20 @@ from fractions import Fraction
 from mechanisms.comparing import Comparable, comparable
 from privacy.refusal import Finding, Refused
 from privacy.unit import Neighbouring
+from server.journey.named_bounds import require_named_bounds
 from server.journey.query import Prepared
 from server.monitors.terms import Direction, Terms
+from server.profile_types import Profile
 
 __all__ = ["CLOCK", "compared_sum", "require_terms", "threshold_steps"]
 
 _WHAT = "the question of a monitor is refused"
 
 
-def compared_sum(prepared: Prepared) -> Comparable:
+def compared_sum(prepared: Prepared, profile: Profile | None = None) -> Comparable:
     """The sum that the question asks for. Errors: Refused for one that asks for anything else."""
     plan = prepared.plan
-    if any(prepared.histograms):
-        raise Refused([_CHOOSES])
+    require_named_bounds(prepared, profile, what=_WHAT, why="a monitor is charged for a bound that is known")
     simple = (
         len(prepared.cores) == 1
         and plan.shell.trivial
@@ -59,12 +60,6 @@ _NOT_ONE_SUM = Finding(
         "write SELECT COUNT(*) FROM a_table WHERE ..., or SUM of a column with bounds",
         "open one monitor for each group, with the group in WHERE",
     ),
-)
-_CHOOSES = Finding(
-    code="unsupported_sql",
-    what=_WHAT,
-    why="How much of one unit counts would be chosen from the data; a monitor is charged for a bound that is known.",
-    instead=('name it: "contribution": {"rows_per_unit": 20}',),
 )
 _OTHER_RELATION = Finding(
     code="unsupported_sql",

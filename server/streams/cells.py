@@ -17,14 +17,16 @@ from privacy.refusal import Collector, Finding, Refused
 from privacy.release import ColumnKind
 from privacy.statistic import Statistic
 from privacy.unit import Neighbouring
+from server.journey.named_bounds import require_named_bounds
 from server.journey.query import Prepared
+from server.profile_types import Profile
 from server.streams.refusals import (
     BOTH_WAYS,
-    CHOOSES,
     LEAVES_OUT,
     NOT_CELLS,
     NUMBER_KEYS,
     OTHER_RELATION,
+    WHAT,
     beyond_cells,
     cells_refused,
     cuts_place,
@@ -45,11 +47,10 @@ CELLS_MAX = 4_096
 """Most cells of a stream: every answer is a sum of them, and every one has noise."""
 
 
-def sums_of(prepared: Prepared) -> Statistic:
+def sums_of(prepared: Prepared, profile: Profile | None = None) -> Statistic:
     """The one sum of each cell that the text asks for. Errors: Refused for a text that asks for anything else."""
     plan = prepared.plan
-    if any(prepared.histograms):
-        raise Refused([CHOOSES])
+    require_named_bounds(prepared, profile, what=WHAT, why="a stream is charged for a bound that is known")
     simple = (
         len(prepared.cores) == 1
         and plan.shell.trivial

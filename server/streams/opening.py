@@ -72,7 +72,7 @@ def plan_stream(journey: Journey, request: OpenStream, *, restores: Callable[[st
     if asked.started is not None:
         raise Refused([CLOCK])
     prepared = journey.preparing.prepare(asked, dataset, NormPower.L1)
-    statistic = sums_of(prepared)
+    statistic = sums_of(prepared, journey.sizes.profile(dataset))
     frame = frame_of(prepared, text, salt=salt)
     cells = sum(bool(keys) for keys in frame.domain)
     most, floor, restored = dataset.limits.epsilon_max, Floor.of(dataset, path[-1]), restores(path[-1].id)

@@ -15,12 +15,12 @@ from server.errors import Problem
 __all__ = [
     "BEYOND_TERMS",
     "BOTH_WAYS",
-    "CHOOSES",
     "CLOCK",
     "LEAVES_OUT",
     "NOT_CELLS",
     "NUMBER_KEYS",
     "OTHER_RELATION",
+    "WHAT",
     "Comparing",
     "above_most",
     "below_floor",
@@ -41,7 +41,7 @@ __all__ = [
     "upside_down",
 ]
 
-_WHAT = "the text of a stream is refused"
+WHAT = "the text of a stream is refused"
 _QUERY = "a query of the stream is refused"
 
 _SHOWN = 5
@@ -49,7 +49,7 @@ _SHOWN = 5
 
 NOT_CELLS = Finding(
     code="unsupported_sql",
-    what=_WHAT,
+    what=WHAT,
     why="A stream has cells: one COUNT(*) or SUM for each group of public keys, and nothing beside it.",
     instead=(
         "write SELECT sex, COUNT(*) FROM people GROUP BY sex, where sex declares its keys",
@@ -58,20 +58,14 @@ NOT_CELLS = Finding(
 )
 NUMBER_KEYS = Finding(
     code="unsupported_sql",
-    what=_WHAT,
+    what=WHAT,
     why="A key of the type number has values with fractions, which queries of a stream cannot name.",
     instead=("group by whole numbers: SELECT CAST(FLOOR(x) AS BIGINT) AS x, COUNT(*) FROM a_table GROUP BY 1",),
 )
 
-CHOOSES = Finding(
-    code="unsupported_sql",
-    what=_WHAT,
-    why="How much of one unit counts would be chosen from the data; a stream is charged for a bound that is known.",
-    instead=('name it: "contribution": {"rows_per_unit": 5, "groups_per_unit": 5, "rows_per_unit_and_group": 5}',),
-)
 LEAVES_OUT = Finding(
     code="unsupported_sql",
-    what=_WHAT,
+    what=WHAT,
     why="A unit would count in fewer cells than it has rows, so ranges would leave out more than counts of them do.",
     instead=(
         "name as many groups as rows: "
@@ -80,13 +74,13 @@ LEAVES_OUT = Finding(
 )
 OTHER_RELATION = Finding(
     code="unsupported_sql",
-    what=_WHAT,
+    what=WHAT,
     why="Its sensitivity is not about a unit that is added or removed, for which streams are proved.",
     instead=("ask its queries with POST /v1/queries",),
 )
 CLOCK = Finding(
     code="volatile_function",
-    what=_WHAT,
+    what=WHAT,
     why="It reads the clock: the cells of a stream are the same whatever the day.",
     instead=("write a date in its place",),
 )
@@ -109,7 +103,7 @@ def cells_refused(count: int, most: int) -> Finding:
     """Why a text with too many cells is refused, or with one."""
     return Finding(
         code="key_domain_too_large" if count > most else "unsupported_sql",
-        what=_WHAT,
+        what=WHAT,
         why=f"It has {count} cells, and a stream has from 2 to {most}: each has noise, and a range is the sum of them.",
         instead=("group by fewer keys, or by wider ones, such as age // 5", "narrow the range in WHERE"),
     )
