@@ -15,6 +15,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from types import TracebackType
 
+from privacy.by_slots import by_slots
+
 __all__ = ["CODES", "Collector", "ExecutionFailed", "Finding", "Position", "Refused"]
 
 CODES: dict[str, str] = {
@@ -52,6 +54,7 @@ CODES: dict[str, str] = {
 """Every refusal code with its meaning, one sentence each."""
 
 
+@by_slots
 @dataclass(frozen=True, slots=True)
 class Position:
     """A place in a text: line and column count from 1; `text` is the fragment of the analyst's query, or empty."""

@@ -7,6 +7,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from privacy.by_slots import by_slots
 from privacy.policy import ColumnType
 
 __all__ = [
@@ -70,6 +71,7 @@ class StatementKey:
     type: ColumnType
 
 
+@by_slots
 @dataclass(frozen=True, slots=True)
 class StatementSum:
     """An exact 128-bit integer sum, carried by two BIGINT columns `{name}_high` and `{name}_low`.

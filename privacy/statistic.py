@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import ClassVar, assert_never
 
 from privacy.aggregate import AggregateFunction
+from privacy.by_slots import by_slots
 from privacy.norms import Norm
 from privacy.policy import ColumnType, KeyValue
 from privacy.rank_tree import Drawn, RankTree, coordinates_on
@@ -57,6 +58,7 @@ class Sensitivity:
         assert self.linf**2 <= self.l2_squared <= self.l1**2
 
 
+@by_slots
 @dataclass(frozen=True, slots=True)
 class Encoding:
     """How a value x becomes an integer T: T = clip(round((x - offset) / step), 0 or lowest, highest).
@@ -80,6 +82,7 @@ class Encoding:
         return max(abs(self.lowest), abs(self.highest), 1)
 
 
+@by_slots
 @dataclass(frozen=True, slots=True)
 class Statistic:
     """A family of integer sums per cell that share one argument, one sensitivity and one noise."""
@@ -208,6 +211,7 @@ class Statistic:
                 assert_never(self.kind.described.row)
 
 
+@by_slots
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """One aggregate column of a core's release.

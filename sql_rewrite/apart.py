@@ -18,7 +18,6 @@ written, and is refused where it is met.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -40,7 +39,7 @@ __all__ = ["TOP_MAX", "set_apart"]
 TOP_MAX = 20
 """Most values of one APPROX_TOP_K beside others: each is a column."""
 
-_NAMED = re.compile(r"\b(histogram|approx_top_k|mode)\b", re.IGNORECASE)
+_NAMED = ("histogram", "approx_top_k", "mode")
 _SLOTS = {"expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "qualify", "with_"}
 
 Name = Callable[[exp.Expr], str]
@@ -56,7 +55,8 @@ def set_apart(
     the first one by the counts of the values that are shown, as values are which are not public. With `levels` all are
     set apart that do not add up over levels of groups.
     """
-    if (_NAMED.search(text.sql) is None and not levels) or populated(node) - _SLOTS:
+    named = levels or [word for word in _NAMED if word in text.folded]
+    if not named or populated(node) - _SLOTS:
         return None
     block = _Block(node, text, people=people, counted=counted, levels=levels)
     if not block.special:

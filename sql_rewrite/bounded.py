@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from privacy.by_slots import by_slots
 from privacy.norms import Norm
 from privacy.policy import KeyValue
 from privacy.statistic import CoreStatistics, Encoding, Statistic
@@ -42,6 +43,7 @@ def places_within(statistic: Statistic) -> Encoding:
     return Encoding(offset, step, 0, (encoding.highest + 1) * drawn.finer - 1)
 
 
+@by_slots
 @dataclass(frozen=True, slots=True)
 class BoundedStatistic:
     """A statistic with what the lowering needs: the clipped argument, the filter, and the bound per unit and cell.
@@ -110,6 +112,7 @@ class BoundedNorm:
     most: Fraction
 
 
+@by_slots
 @dataclass(frozen=True, slots=True)
 class BoundedCore:
     """A core whose every sum has a proved sensitivity."""

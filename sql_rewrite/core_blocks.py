@@ -98,7 +98,7 @@ class CoreBlocks:
     ) -> CoreBlock:
         """A block over tables, whose keys are those of one level. Errors: Refused."""
         spread(node, self._lift.text)
-        write_out(node, self._lift.text.sql)
+        write_out(node, self._lift.text.folded)
         if distinct_keys(node):
             node.set("distinct", None)
             node.set("group", exp.Group(all=True))

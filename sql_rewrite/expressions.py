@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import assert_never
 
+from privacy.by_slots import by_slots
 from privacy.policy import ColumnType, KeyValue, Other
 
 __all__ = [
@@ -52,6 +53,7 @@ TEXT_LITERAL_MAX = 10_000
 """Longest text literal, in characters."""
 
 
+@by_slots
 @dataclass(frozen=True, slots=True)
 class Interval:
     """A closed range of exact values that contains every non-NULL value; None is an unknown side."""
@@ -93,6 +95,7 @@ Beyond BIGINT it is computed in HUGEINT (whose range is twice as large as this o
 """
 
 
+@by_slots
 @dataclass(frozen=True, slots=True)
 class ColumnRef:
     """A column of a relation that is in scope, as it is read, not clipped.
@@ -131,6 +134,7 @@ class ColumnRef:
             assert self.declared is None or self.type in (ColumnType.DATE, ColumnType.TIMESTAMP)
 
 
+@by_slots
 @dataclass(frozen=True, slots=True)
 class Literal:
     """A constant of the query, already parsed to a value of its type. NULL has a type too."""
@@ -185,6 +189,7 @@ class Literal:
     # dataclass compares `type` too, which separates them; -0.0 and 0.0 stay equal, as they are in SQL.
 
 
+@by_slots
 @dataclass(frozen=True, slots=True)
 class Call:
     """An operator of the allow-list applied to arguments. Constructed by `sql_rewrite.functions.build` only.

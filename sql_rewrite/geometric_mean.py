@@ -16,11 +16,11 @@ NAMES = frozenset({"geomean", "geometric_mean"})
 """DuckDB's names of it: macros over aggregates."""
 
 
-def write_out(block: exp.Select, sql: str) -> None:
+def write_out(block: exp.Select, folded: str) -> None:
     """Writes out every geometric mean of the block itself: not of queries inside it, and not over a window.
 
-    `sql` is the whole text: most have no such call, and are not looked through."""
-    if "geo" not in sql.lower():
+    `folded` is the whole text in lower case: most have no such call, and are not looked through."""
+    if "geo" not in folded:
         return
     stack: list[exp.Expr] = list(block.iter_expressions())
     while stack:

@@ -12,6 +12,7 @@ from typing import Literal
 
 from sqlglot import exp
 
+from privacy.by_slots import by_slots
 from privacy.policy import Column, Dataset
 from privacy.refusal import Position
 from sql_rewrite.join_advice import declared
@@ -50,6 +51,7 @@ Outer = Literal["", "LEFT", "RIGHT", "FULL"]
 """Which side of a join keeps its rows; FULL is one of people with a public table."""
 
 
+@by_slots
 @dataclass(frozen=True, slots=True)
 class End:
     """One side of a join's equality: a stored column of a table, which an entry of FROM reads."""
@@ -59,6 +61,7 @@ class End:
     column: Column
 
 
+@by_slots
 @dataclass(frozen=True, slots=True)
 class Link:
     """The equality of a join as it is written: a column of an earlier entry, and one of the joined entry."""

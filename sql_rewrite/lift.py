@@ -179,7 +179,7 @@ class _Lift:
         check_words(self.text.tokens, self.text)
         self._check_parameters()
         self._fill_limits(tree)
-        spell_plainly(tree, self.text.sql)
+        spell_plainly(tree, self.text)
         of_calls = spell_calls(tree, self.text, self.dataset)
         top = self.query(tree, Scope({}))
         self.warnings.extend(of_calls if self.cores else ())

@@ -18,7 +18,6 @@ written out is lifted, judged and bounded like any other text.
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -35,7 +34,6 @@ __all__ = ["write_pivots"]
 COLUMNS_MAX = 200
 """Most columns that a pivot makes."""
 
-_SPELLED = re.compile(r"pivot", re.IGNORECASE)
 _PIVOT = {"this", "expressions", "using", "group", "with_"}
 _UNPIVOT = {"this", "expressions", "unpivot", "into", "with_"}
 _CLAUSE = {"expressions", "fields", "alias", "columns", "pivot_column_naming", "unpivot", "group", "include_nulls"}
@@ -55,7 +53,7 @@ class _Key:
 
 def write_pivots(tree: exp.Expr, dataset: Dataset, text: Text) -> exp.Expr:
     """The tree with these written out: in place, except where the whole text is one. Errors: Refused."""
-    if _SPELLED.search(text.sql) is None:
+    if "pivot" not in text.folded:
         return tree
     writer = _Writer(tree, dataset, text)
     for node in reversed(list(tree.find_all(exp.Pivot))):

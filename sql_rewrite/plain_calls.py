@@ -13,8 +13,6 @@ As in plain_spelling.py, what is written out is lifted, judged and bounded like 
 
 from __future__ import annotations
 
-import re
-
 from sqlglot import exp
 
 from privacy.policy import ColumnType, Dataset
@@ -31,7 +29,7 @@ REPEATED_MAX = 1_000
 
 _NUMBERS = (ColumnType.INTEGER, ColumnType.NUMBER)
 
-_SPELLED = re.compile(r"\b(semi|anti|entropy|repeat|format|mad)\b", re.IGNORECASE)
+_SPELLED = ("semi", "anti", "entropy", "repeat", "format", "mad")
 
 
 def spell_calls(tree: exp.Expr, text: Text, dataset: Dataset) -> list[Finding]:
@@ -40,7 +38,7 @@ def spell_calls(tree: exp.Expr, text: Text, dataset: Dataset) -> list[Finding]:
     Returns what an answer about people has to say of them. Errors: Refused.
     """
     found: list[Finding] = []
-    if _SPELLED.search(text.sql) is None:
+    if not [word for word in _SPELLED if word in text.folded]:
         return found
     for node in list(tree.find_all(exp.Select, exp.Repeat, exp.Format)):
         if isinstance(node, exp.Repeat):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from privacy.aggregate import AggregateFunction
+from privacy.by_slots import by_slots
 from privacy.policy import Dataset, Table
 from privacy.rank_tree import QuantileMechanism
 from privacy.refusal import Finding, Position
@@ -55,6 +56,7 @@ __all__ = [
 ]
 
 
+@by_slots
 @dataclass(frozen=True, slots=True)
 class Join:
     """A many-to-one join along a declared reference: `child` holds the unique `parent` key.
@@ -82,6 +84,7 @@ class Join:
     when: Expression | None = None
 
 
+@by_slots
 @dataclass(frozen=True, slots=True)
 class Source:
     """One table that a core reads under a generated relation name; the first source has no join.
@@ -212,6 +215,7 @@ def computed_parts(computed: UnitGroups | UnitRows) -> list[Expression]:
     return [part for part in parts if part is not None]
 
 
+@by_slots
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """One aggregate call of a core. `argument` is unclipped; `filter` is the FILTER clause or COUNT_IF's condition.
@@ -250,6 +254,7 @@ class Chosen:
     least: bool
 
 
+@by_slots
 @dataclass(frozen=True, slots=True)
 class Core:
     """One private aggregation: rows of `sources` that satisfy `where`, grouped by `keys`.
@@ -276,6 +281,7 @@ class Core:
     """By which mechanism its quantiles are asked for; None for the one that fits."""
 
 
+@by_slots
 @dataclass(frozen=True, slots=True)
 class ShellOutput:
     """One column of the answer.
@@ -345,6 +351,7 @@ class FilteredArrangement(Arrangement):
     kept: tuple[Kept, ...]
 
 
+@by_slots
 @dataclass(frozen=True, slots=True)
 class Shell:
     """The public part: SQL over the cores' released tables, which are named like their cores.
@@ -383,6 +390,7 @@ class PublicRelation:
     table: Table
 
 
+@by_slots
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A query after the lift: what touches rows, and what happens to the released numbers afterwards.

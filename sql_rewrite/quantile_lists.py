@@ -8,8 +8,6 @@ Answers have no column of lists.
 
 from __future__ import annotations
 
-import re
-
 from sqlglot import exp
 
 from sql_rewrite.aggregate_calls import NESTED
@@ -26,7 +24,6 @@ _SLOTS: dict[type[exp.Expr], str] = {
     exp.Quantile: "quantile",
     exp.ApproxQuantile: "quantile",
 }
-_NAMED = re.compile("quantile|percentile", re.IGNORECASE)
 _CLAUSES = ("having", "qualify", "order")
 
 _Calls = list[exp.Expr]
@@ -34,7 +31,8 @@ _Calls = list[exp.Expr]
 
 def spread(node: exp.Select, text: Text) -> None:
     """Writes out a block in place, with a call for each quantile. Errors: Refused."""
-    if _NAMED.search(text.sql) is None or not any(_asks_for_several(part) for part in _own(node)):
+    named = "quantile" in text.folded or "percentile" in text.folded
+    if not named or not any(_asks_for_several(part) for part in _own(node)):
         return
     _check_places(node, text)
     node.set("expressions", [part for projection in node.expressions for part in _projections(projection, text)])

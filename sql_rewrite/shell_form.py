@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from privacy.by_slots import by_slots
 from sql_rewrite.levels import GROUPINGS, LEVELS
 from sql_rewrite.plan import Core
 from sql_rewrite.refuse import refuse
@@ -172,6 +173,7 @@ class NodeWriter:
         return type(node)(expression=value)
 
 
+@by_slots
 @dataclass(frozen=True, slots=True)
 class Block:
     """What all forms of a SELECT block are written from.

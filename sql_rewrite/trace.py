@@ -19,6 +19,8 @@ from typing import Literal
 
 from sqlglot import exp
 
+from privacy.by_slots import by_slots
+
 __all__ = ["CONSTANT", "FOLLOWED", "UNKNOWN", "Shape", "Trace", "Tracer", "merged", "moved", "together"]
 
 
@@ -42,6 +44,7 @@ Read = tuple[str, str, int | None]
 """Core, column, and the hidden identity column that names the row; None for the rows of a whole relation."""
 
 
+@by_slots
 @dataclass(frozen=True, slots=True)
 class Trace:
     """What one column of a shell relation reads, and how.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Protocol
 
+from privacy.by_slots import by_slots
 from privacy.policy import ColumnType
 from privacy.refusal import Finding
 from sql_rewrite.dialects.costs import Cost
@@ -68,6 +69,7 @@ class Lowerer(Protocol):
         ...
 
 
+@by_slots
 @dataclass(frozen=True, slots=True)
 class Resolved:
     """What an operator makes of its arguments: the arguments with implicit conversions, and the result type."""

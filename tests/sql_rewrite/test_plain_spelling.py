@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from privacy.refusal import Refused
 from sql_rewrite.lift import lift
 from sql_rewrite.plan_key import canonical_core
+from sql_rewrite.text import folded
 from tests.sql_rewrite.datasets import CLINIC
 
 COUNTED = "SELECT sex, smoker, COUNT(*) AS n FROM people GROUP BY sex, smoker"
@@ -55,6 +58,14 @@ SAME = [
     (f"SELECT COLUMNS('s.*') FROM ({COUNTED}) AS t", f"SELECT t.sex, t.smoker FROM ({COUNTED}) AS t"),
     (f"SELECT COLUMNS('^sex|n$') FROM ({COUNTED}) AS t", f"SELECT t.sex, t.n FROM ({COUNTED}) AS t"),
 ]  # fmt: skip
+
+
+def test_words_are_found_in_lower_case_wherever_a_pattern_without_regard_to_case_finds_them() -> None:
+    """Shows it letter by letter: beyond ASCII there are four that such a pattern takes for letters of ASCII."""
+    every = "".join(map(chr, range(1, 0x3000)))
+    letters = {letter for letter in every if folded(letter) in set("abcdefghijklmnopqrstuvwxyz")}
+    assert letters == set(re.findall("[a-z]", every, re.IGNORECASE))
+    assert len(letters) == 2 * 26 + 4
 
 
 @pytest.mark.parametrize(("spelled", "plain"), SAME)
