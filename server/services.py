@@ -176,7 +176,7 @@ class StreamSteps(Protocol):
     def open(self, request: OpenStream) -> Settled | InFlight:
         """Charges a stream and stores it. Raises Refused, Problem, LedgerError, ExecutionFailed."""
 
-    def begin(self, row: StreamRow, asked: AskStream) -> tuple[Told, ...] | StreamQuestion:
+    def begin(self, row: StreamRow, asked: AskStream, *, by: str) -> tuple[Told, ...] | StreamQuestion:
         """The answers that need no rows, or the queries, planned. Raises Refused, Problem."""
 
     def complete(self, begun: StreamQuestion) -> tuple[Told, ...]:
@@ -185,11 +185,17 @@ class StreamSteps(Protocol):
     def standing(self, row: StreamRow, terms: StreamTerms) -> Standing:
         """Whether a stream compares."""
 
+    def open_to(self, row: StreamRow, dataset: Dataset) -> bool:
+        """Whether those who may ask the dataset may ask a stream of somebody else."""
+
+    def beside(self, dataset: Dataset) -> Sequence[Mapping[str, object]]:
+        """The streams that everybody who may ask the dataset may ask, as it describes them."""
+
     def close(self, row: StreamRow, *, actor: str) -> None:
         """Ends a stream, and deletes what it answered."""
 
     def frame_for(self, row: StreamRow) -> Frame | None:
-        """What a stream is about, for its owner; None where it cannot be read."""
+        """What a stream is about, for those who may ask it; None where it cannot be read."""
 
 
 class SyntheticSteps(Protocol):

@@ -32,6 +32,7 @@ def open_stream(
     tolerance: str | None = option("--tolerance T", "How far the synopsis may be off before it is corrected."),
     rows_per_unit: int | None = option("--rows-per-unit N", "Rows of one unit that count.", min=1),
     budget: str | None = option("--budget ID", "The account that pays, if you have several."),
+    for_dataset: bool = option("--for-dataset", "For everybody with a budget, for nothing. Of owners.", False),
     price_only: bool = option(
         "--estimate", "Report what it would promise and cost, for free, and open nothing.", False
     ),
@@ -48,6 +49,8 @@ def open_stream(
         body["contribution"] = dict.fromkeys(
             ("rows_per_unit", "groups_per_unit", "rows_per_unit_and_group"), rows_per_unit
         )
+    if for_dataset:
+        body["shared"] = True
     with remote.connect(here.place()) as client:
         body["dataset"] = dataset or client.only_dataset("Name one with --dataset NAME.")
         if price_only:
@@ -79,14 +82,26 @@ def ask(
 
 
 def list_streams(remote: Remote, here: Here) -> None:
-    """List your streams, the newest first."""
+    """List your streams, the newest first, and those that others opened for everybody."""
     with remote.connect(here.place()) as client:
-        answer = client.get("/v1/streams?count=100")
+        own = client.get("/v1/streams?count=100")["streams"]
+        described = [client.get(item["links"]["self"]) for item in client.get("/v1/datasets")["datasets"]]
+    known = {item["id"] for item in own}
+    shared = [
+        {**item, "dataset": dataset["name"]}
+        for dataset in described
+        for item in dataset["streams"]
+        if item["id"] not in known
+    ]
     lines = [
         f"{item['id']}  {item['status']}  {item['dataset']}  {item['updates_left']} of {item['updates']} updates left"
-        for item in answer["streams"]
+        for item in own
     ]
-    here.show(answer["streams"], [printable(line) for line in lines] or ["no streams"], verbatim=True)
+    lines += [
+        f"{item['id']}  of {item['principal']}, for everybody  {item['dataset']}  {_COMPARING[item['comparing']]}"
+        for item in shared
+    ]
+    here.show([*own, *shared], [printable(line) for line in lines] or ["no streams"], verbatim=True)
 
 
 def show(

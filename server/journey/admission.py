@@ -355,36 +355,51 @@ class Admission:
         # Read in either case: the time of the refusal must not reveal whether the dataset exists.
         paths = self._ledger.spendable(question.dataset, question.principal)
         if dataset is None or not paths:
-            raise Refused(
-                [
-                    Finding(
-                        code="unknown_dataset",
-                        what=f'dataset "{question.dataset[:63]}" is refused',
-                        why="It does not exist, or you have no account for it.",
-                        instead=(
-                            "GET /v1/datasets lists those you may ask",
-                            "ask an administrator for a budget: "
-                            "noisegate budget set --dataset NAME --principal YOU --epsilon 5 --delta 0.000001",
-                        ),
-                    )
-                ]
-            )
+            raise Refused([_unknown(question.dataset)])
         dataset = self._beside(dataset, question.principal)
         if question.account is None:
             return dataset, tuple(paths[0])
         own = next((path for path in paths if path[0].id == question.account), None)
         if own is None:
-            raise Refused(
-                [
-                    Finding(
-                        code="no_budget",
-                        what="the asked account is refused",
-                        why="It is not an account of yours for this dataset, or it is frozen.",
-                        instead=("see GET /v1/budgets",),
-                    )
-                ]
-            )
+            raise Refused([_NOT_ASKED])
         return dataset, tuple(own)
+
+    def granting(self, name: str, account: str | None) -> tuple[Dataset, tuple[Account, ...]]:
+        """The dataset and the path of accounts from which an administrator pays for everybody.
+
+        They are nobody's own: the root's without an `account`, else the group's of that identifier. Errors: Refused.
+        """
+        dataset = self._served.get(name)
+        common = [one for one in self._ledger.accounts(dataset=name) if one.principal is None and not one.frozen]
+        if dataset is None or not common:
+            raise Refused([_unknown(name)])
+        # Roots come first.
+        chosen = common[0] if account is None else next((one for one in common if one.id == account), None)
+        if chosen is None:
+            raise Refused([_NOT_ASKED])
+        return dataset, tuple(self._ledger.path(chosen.id))
+
+
+def _unknown(dataset: str) -> Finding:
+    """Why a dataset is refused that is not there, or not for the caller."""
+    return Finding(
+        code="unknown_dataset",
+        what=f'dataset "{dataset[:63]}" is refused',
+        why="It does not exist, or you have no account for it.",
+        instead=(
+            "GET /v1/datasets lists those you may ask",
+            "ask an administrator for a budget: "
+            "noisegate budget set --dataset NAME --principal YOU --epsilon 5 --delta 0.000001",
+        ),
+    )
+
+
+_NOT_ASKED = Finding(
+    code="no_budget",
+    what="the asked account is refused",
+    why="It is not an account of yours for this dataset, or it is frozen.",
+    instead=("see GET /v1/budgets",),
+)
 
 
 def _explain(error: BudgetExhausted, priced: pricing.Priced | None, path: tuple[Account, ...]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Annotated
 
@@ -120,7 +120,11 @@ def limits_body(dataset: Dataset, *, floor: Fraction | None) -> dict[str, object
 
 
 def dataset_body(
-    dataset: Dataset, *, floor: Fraction | None, profile: Mapping[str, object] | None
+    dataset: Dataset,
+    *,
+    floor: Fraction | None,
+    profile: Mapping[str, object] | None,
+    streams: Sequence[Mapping[str, object]],
 ) -> dict[str, object]:
     """Public metadata of a dataset. Never its source, and of its rows only the profile. `floor` is `floor_of`."""
     return {
@@ -133,13 +137,15 @@ def dataset_body(
         "limits": limits_body(dataset, floor=floor),
         "tables": [table_body(table) for table in dataset.tables],
         "profile": profile,
+        "streams": streams,
         "links": {"self": f"/v1/datasets/{dataset.name}"},
     }
 
 
 def _whole_body(services: Services, dataset: Dataset) -> dict[str, object]:
     """The dataset with what the ledger knows of it. Reads, so it is called on a thread."""
-    return dataset_body(dataset, floor=floor_of(services, dataset), profile=services.profiles.of(dataset))
+    streams, profile = services.streams.beside(dataset), services.profiles.of(dataset)
+    return dataset_body(dataset, floor=floor_of(services, dataset), profile=profile, streams=streams)
 
 
 def _etag(dataset: Dataset) -> str:
@@ -186,8 +192,9 @@ async def list_datasets(request: Request, caller: Annotated[Caller, Depends(role
         "getDataset",
         "Read a dataset's public metadata",
         "Tables, columns, types, declared bounds and keys, limits per query, versions; synthetic tables that the "
-        "caller may read are among them. Nothing is read from rows, "
-        "except for `profile`: noisy figures about the data with error bars, null where the owner made none. "
+        "caller may read are among them, and `streams` has those that everybody with a budget asks for nothing. "
+        "Nothing is read from rows, except for `profile`: noisy figures about the data with error bars, null where the "
+        "owner made none. "
         "`limits.epsilon_min` is the least epsilon of the dataset's root budget that an answer takes which reads rows: "
         f"the declared one, or the share that affords {RUNS:,} such answers; null while there is no budget.",
         tag="Datasets",

@@ -160,12 +160,15 @@ class Shown(Generic[R]):
         state = ResourceState.of(status, closed=row.closed is not None)
         return json_response({"id": row.id, "status": state.value, "charged": state is not ResourceState.FAILED_VOID})
 
-    async def closed(self, request: Request, row: R, caller: Caller, close: Callable[[], object]) -> Response:
-        """The resource, closed by its owner; closing twice changes nothing.
+    async def closed(
+        self, request: Request, row: R, caller: Caller, close: Callable[[], object], *, others: bool = False
+    ) -> Response:
+        """The resource, closed by its owner, or by `others`; closing twice changes nothing.
 
         Errors: Problem not_found; conflict where it is not there yet, or never was.
         """
-        owned(row, caller, self.kind)
+        if not others:
+            owned(row, caller, self.kind)
         services = services_of(request)
         shown = await in_thread(lambda: self.body(services, row, caller))
         if shown["status"] not in (ResourceState.SETTLED, ResourceState.CLOSED):

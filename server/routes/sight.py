@@ -175,29 +175,37 @@ async def visible_batch(request: Request, batch_id: str) -> BatchRow:
 
 
 async def visible_stream(request: Request, stream_id: str) -> StreamRow:
-    """The stream of the path, as `_own`."""
-    return await _own(request, STREAMS, stream_id)
+    """The stream of the path, as `_own_or_shared`."""
+    return await _own_or_shared(request, STREAMS, stream_id, services_of(request).streams.open_to)
 
 
 async def visible_synthetic(request: Request, synthetic_id: str) -> SyntheticRow:
-    """The synthetic table, if the caller may read it: its own, one that its dataset shares, or as an overseer.
+    """The synthetic table of the path, as `_own_or_shared`."""
+    services, name = services_of(request), caller_of(request).name
+    return await _own_or_shared(
+        request, SYNTHETICS, synthetic_id, lambda row, dataset: services.synthetic.readable(row, dataset, name)
+    )
 
-    Errors: Problem not_found for both reasons.
+
+async def _own_or_shared(request: Request, kept: Kept[R], resource_id: str, shared: Callable[[R, Dataset], bool]) -> R:
+    """The resource, if the caller may read it: its own, one that its dataset shares, or as an overseer.
+
+    Errors: Problem not_found for all reasons.
     """
     services, caller = services_of(request), caller_of(request)
 
-    def find() -> SyntheticRow | None:
-        row = services.registry.resource(SYNTHETICS, identifier(synthetic_id, "synthetic table"))
+    def find() -> R | None:
+        row = services.registry.resource(kept, identifier(resource_id, kept.kind.word))
         if row is None or caller.oversees or row.principal == caller.name:
             return row
         dataset = services.catalogue.get(row.dataset)
         if dataset is None or not account_visible(services, caller, row.dataset):
             return None
-        return row if services.synthetic.readable(row, dataset, caller.name) else None
+        return row if shared(row, dataset) else None
 
     found = await in_thread(find)
     if found is None:
-        raise not_found("synthetic table")
+        raise not_found(kept.kind.word)
     return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
 import time
 from fractions import Fraction
 from functools import partial
@@ -14,13 +13,13 @@ from starlette.responses import Response
 
 from mechanisms.streams.asking import Found
 from privacy.numbers import decimal_text
-from privacy.policy import KeyValue
 from server.auth import Caller, roles, services_of
 from server.body import canonical_hash
+from server.errors import Problem
 from server.jobs import Started
 from server.once import idempotency_key
 from server.resources.kinds import ResourceKind
-from server.roles import ASKING, READING
+from server.roles import ASKING, READING, Role
 from server.routes.common import body_of, describe, in_thread, json_response
 from server.routes.paying import REFUSALS, called
 from server.routes.resources import After, Count, OfDataset, Seen, Shown, owned
@@ -29,7 +28,7 @@ from server.services import Services
 from server.store.resources import STREAMS, StreamRow
 from server.streams.estimating import promised
 from server.streams.refusals import Comparing
-from server.streams.sealing import Frame
+from server.streams.showing import keys_of
 from server.streams.terms import AskStream, OpenStream, Terms, Told
 from server.wire.streams import (
     StreamAnswer,
@@ -48,6 +47,9 @@ _LOOK_SECONDS = 0.25
 """How often queries look whether it is their turn."""
 _TURN_SECONDS = 60.0
 """How long queries wait while others of the same stream are compared."""
+
+_SHARING = (Role.ADMIN, Role.OWNER)
+"""Who may open streams for others."""
 
 _EXAMPLE = {
     "dataset": "demo",
@@ -69,6 +71,13 @@ _QUERIES = {"queries": [{"where": [{"key": "birth_year", "low": 1950, "high": 19
 async def _wanted(request: Request, caller: Caller, *, key: str | None) -> OpenStream:
     """A request as the streams read it."""
     body, raw = await body_of(request, StreamBody)
+    if body.shared and caller.role not in _SHARING:
+        raise Problem(
+            "forbidden",
+            what="your role opens no streams for others",
+            why="What everybody asks for nothing is opened by owners and administrators.",
+            instead=("Leave shared out: the stream is then your own.", "Ask an administrator to open it."),
+        )
     kept = {name: value for name, value in raw.items() if value is not None}
     return OpenStream(
         principal=caller.name,
@@ -82,6 +91,8 @@ async def _wanted(request: Request, caller: Caller, *, key: str | None) -> OpenS
         tolerance=body.tolerance,
         account=body.budget,
         contribution=None if body.contribution is None else body.contribution.asked(),
+        shared=body.shared,
+        administers=caller.role is Role.ADMIN,
         idempotency_key=key,
         body_hash=canonical_hash(kept | {"as": "stream"}),
     )
@@ -98,7 +109,7 @@ async def _wanted(request: Request, caller: Caller, *, key: str | None) -> OpenS
         body=StreamBody,
         body_examples={"years": _EXAMPLE, "cells": _OTHER},
         answers={200: (StreamEstimate, None)},
-        problems=REFUSALS,
+        problems=(*REFUSALS, "forbidden"),
     ),
 )
 async def estimate_stream(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:
@@ -115,14 +126,15 @@ async def estimate_stream(request: Request, caller: Annotated[Caller, Depends(ro
         "Open a stream",
         "Answers ranges of some public keys as they come: from a synopsis while that is good enough, and from the "
         "data, a stated number of times, where it is not. Charges the caller's budget once, in whole, before the first "
-        "row is read; queries cost nothing afterwards. With the header `Idempotency-Key` the same request opens one "
-        "stream.",
+        "row is read; queries cost nothing afterwards. With `shared` everybody with a budget for the dataset asks it, "
+        "where the policy shares releases for free: owners and administrators open these. With the header "
+        "`Idempotency-Key` the same request opens one stream.",
         tag="Streams",
         body=StreamBody,
         body_examples={"years": _EXAMPLE, "cells": _OTHER},
         answers={201: (StreamAnswer, None), 202: (StreamAnswer, None)},
         headers={"Location": "Address of the stream.", "Retry-After": "With 202: seconds until the next poll."},
-        problems=(*REFUSALS, "idempotency_conflict", "conflict", "execution_failed", "charge_unknown"),
+        problems=(*REFUSALS, "forbidden", "idempotency_conflict", "conflict", "execution_failed", "charge_unknown"),
     ),
 )
 async def create_stream(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:
@@ -185,8 +197,8 @@ async def get_stream(
         "askStream",
         "Ask a stream",
         "Sums of cells, each compared privately with the data as they are now: what the synopsis says where it is "
-        "good enough, a fresh measurement where it is not. Costs nothing. The same query of the same version of the "
-        "data has the same answer.",
+        "good enough, a fresh measurement where it is not. Costs nothing. The same query by the same caller of the "
+        "same version of the data has the same answer.",
         tag="Streams",
         body=StreamQueriesBody,
         body_examples={"years": _QUERIES},
@@ -202,14 +214,14 @@ async def ask_stream(
     """POST /v1/streams/{stream_id}/queries."""
     services = services_of(request)
     body, _ = await body_of(request, StreamQueriesBody)
-    # Overseers see it; its updates are its owner's to use up.
-    owned(row, caller, ResourceKind.STREAM)
+    _require_asking(services, row, caller)
     asked: AskStream = tuple(tuple(one.asked() for one in query.where) for query in body.queries)
     # Plans on the threads that read texts, and reads rows in the queue of queries, so that it holds up no estimate.
     deadline = time.monotonic() + _TURN_SECONDS
     while True:
         try:
-            begun = await called(services, caller, row.dataset, partial(services.streams.begin, row, asked))
+            begin = partial(services.streams.begin, row, asked, by=caller.name)
+            begun = await called(services, caller, row.dataset, begin)
             if isinstance(begun, tuple):
                 told = begun
             else:
@@ -221,6 +233,7 @@ async def ask_stream(
         # No thread waits with it.
         await asyncio.sleep(_LOOK_SECONDS)
         row = await visible_stream(request, row.id)
+        _require_asking(services, row, caller)
     return json_response(await in_thread(lambda: _answered(services, row.id, told)))
 
 
@@ -229,7 +242,8 @@ async def ask_stream(
     **describe(
         "closeStream",
         "Close a stream",
-        "Deletes its secret state, its synopsis and its answers. Its terms and the charge stay.",
+        "Deletes its secret state, its synopsis and its answers. Its terms and the charge stay. A shared one may be "
+        "closed by administrators too.",
         tag="Streams",
         answers={200: (StreamAnswer, None)},
         problems=("not_found", "conflict"),
@@ -242,7 +256,19 @@ async def close_stream(
 ) -> Response:
     """DELETE /v1/streams/{stream_id}."""
     close = partial(services_of(request).streams.close, row, actor=caller.name)
-    return await _SHOWN.closed(request, row, caller, close)
+    # What was paid for everybody an administrator may end too.
+    others = row.shared and caller.role is Role.ADMIN
+    return await _SHOWN.closed(request, row, caller, close, others=others)
+
+
+def _require_asking(services: Services, row: StreamRow, caller: Caller) -> None:
+    """Its owner may ask, and of a shared one everybody who sees it. Errors: Problem not_found.
+
+    Overseers see every stream; the updates of one that is not shared are its owner's to use up.
+    """
+    dataset = services.catalogue.get(row.dataset)
+    if dataset is None or not services.streams.open_to(row, dataset):
+        owned(row, caller, ResourceKind.STREAM)
 
 
 def _answered(services: Services, stream_id: str, told: tuple[Told, ...]) -> dict[str, object]:
@@ -276,31 +302,18 @@ def _number(value: Fraction) -> int | float:
     return value.numerator if value.denominator == 1 else float(value)
 
 
-def _keys(frame: Frame) -> list[dict[str, object]]:
-    """The keys of a stream's cells."""
-    found: list[dict[str, object]] = []
-    for place, (name, kind) in enumerate(zip(frame.names, frame.types, strict=True)):
-        column = [keys[place] for keys in frame.domain if keys]
-        ends = {"first": _shown(column[0]), "last": _shown(column[-1])}
-        found.append({"name": name, "type": kind.value, "values": len(set(column)), **ends})
-    return found
-
-
-def _shown(value: KeyValue) -> str | int | bool | None:
-    return value.isoformat() if isinstance(value, datetime.date) else value
-
-
 def _own(seen: Seen[StreamRow]) -> dict[str, object]:
     """What a stream has besides: its terms, its keys, and what is left of it."""
     row, streams = seen.row, seen.services.streams
     terms = Terms.from_json(row.terms)
     standing = streams.standing(row, terms)
-    frame = streams.frame_for(row) if row.principal == seen.caller.name else None
+    frame = streams.frame_for(row) if row.shared or row.principal == seen.caller.name else None
     return {
         "comparing": standing.comparing,
         "why": standing.why,
+        "shared": row.shared,
         "sql": None if frame is None else frame.sql,
-        "keys": None if frame is None else _keys(frame),
+        "keys": None if frame is None else keys_of(frame),
         "epsilon": decimal_text(terms.epsilon),
         "cells": terms.cells,
         **promised(terms),

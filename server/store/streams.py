@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from server.store.resources import ResourceRows, StreamRow
-from server.store.tables import stream_answers, streams
+from server.store.resources import STREAMS, ResourceRows, StreamRow
+from server.store.tables import resources, stream_answers, streams
 
 __all__ = ["StreamRows", "Turn"]
 
@@ -29,6 +29,12 @@ class Turn:
 
 class StreamRows(ResourceRows):
     """The turns and answers of streams. Thread-safe; every method is one transaction."""
+
+    def shared_streams(self, dataset: str) -> tuple[StreamRow, ...]:
+        """The streams of a dataset that others may ask and that were not closed, the oldest first."""
+        return self.resources_where(
+            STREAMS, resources.c.dataset == dataset, streams.c.shared, resources.c.closed.is_(None)
+        )
 
     def stream_answers(self, stream_id: str, keys: Sequence[str]) -> Mapping[str, str]:
         """The answers that are stored under some of these keys."""

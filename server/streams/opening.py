@@ -13,7 +13,7 @@ from mechanisms.streams.price import StreamNoise
 from privacy.bounds import AskedContribution
 from privacy.composition import compose
 from privacy.norms import NormPower
-from privacy.policy import Dataset
+from privacy.policy import Dataset, Sharing
 from privacy.refusal import Refused
 from privacy.statistic import Statistic
 from server.above_floor import above_floor, require_worth
@@ -29,6 +29,7 @@ from server.streams.refusals import (
     above_most,
     below_floor,
     noise_unreachable,
+    shared_refused,
     tolerance_unreachable,
     unknown_table,
 )
@@ -47,6 +48,7 @@ class Planned:
     stream: Terms
     frame: Frame
     offer: Offer
+    shared: bool
 
     @property
     def terms(self) -> str:
@@ -66,7 +68,12 @@ def plan_stream(journey: Journey, request: OpenStream, *, restores: Callable[[st
         )
 
     # A stranger learns nothing of the dataset, not even that it exists.
-    dataset, path = journey.admission.paying(question(request.sql or ""))
+    if request.shared and request.administers:
+        dataset, path = journey.admission.granting(request.dataset, request.account)
+    else:
+        dataset, path = journey.admission.paying(question(request.sql or ""))
+    if request.shared and dataset.limits.releases_shared is not Sharing.FREE:
+        raise Refused([shared_refused(dataset.limits.releases_shared)])
     text = _text(request, dataset)
     asked = question(text if isinstance(text, str) else text.sql)
     if asked.started is not None:
@@ -83,7 +90,7 @@ def plan_stream(journey: Journey, request: OpenStream, *, restores: Callable[[st
         if epsilon > most:
             raise Refused([above_most(most)])
         require_worth(floor, offer.loss, looks=terms.queries)
-        return Planned(terms, frame, offer)
+        return Planned(terms, frame, offer, request.shared)
 
     return above_floor(
         at,

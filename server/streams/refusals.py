@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from privacy.numbers import decimal_text
+from privacy.policy import Sharing
 from privacy.refusal import Finding
 from privacy.wording import nearest
 from server.above_floor import Shortfall
@@ -34,6 +35,7 @@ __all__ = [
     "nothing_known",
     "nothing_together",
     "overtaken",
+    "shared_refused",
     "tolerance_unreachable",
     "type_refused",
     "unknown_key",
@@ -152,6 +154,20 @@ def below_floor(queries: int, short: Shortfall) -> Finding:
         why=f"Each comparison reads rows, and is worth the dataset's floor at least, epsilon {short.of_one} of the "
         f"whole budget.{short.worth}",
         instead=(*((fewer,) if short.looks else ()), short.greater("epsilon")),
+    )
+
+
+def shared_refused(sharing: Sharing) -> Finding:
+    """Why a stream for others is refused where the policy does not let them read for free what others pay for."""
+    return Finding(
+        code="policy_forbids",
+        what="a stream for others is refused",
+        why=f"They would read for free what they did not pay for. {sharing.said}",
+        instead=(
+            "leave shared out: the stream is then your own",
+            "releases_shared: free in the dataset file allows it",
+        ),
+        field="shared",
     )
 
 

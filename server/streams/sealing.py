@@ -48,9 +48,10 @@ class Frame:
     places: tuple[Places | None, ...]
     """Of each key the size of its places and the last value in them; None where a place is one value."""
 
-    def key(self, cells: Cells, version: str) -> str:
-        """Under which the answer about these cells of a version is stored."""
-        return hashlib.sha256(json.dumps([self.salt, version, runs_of(cells)]).encode()).hexdigest()
+    def key(self, cells: Cells, version: str, *, asker: str | None) -> str:
+        """Under which the answer about these cells of a version is stored: for an `asker` alone, where one is named."""
+        whose = [] if asker is None else [asker]
+        return hashlib.sha256(json.dumps([self.salt, version, runs_of(cells), *whose]).encode()).hexdigest()
 
     def sealed(self, seal: Seal, *, stream: str) -> bytes:
         """For the database."""

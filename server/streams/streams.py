@@ -23,7 +23,7 @@ from engines.protocol import EngineLease
 from mechanisms.samplers.threshold import NoisyThreshold
 from mechanisms.streams.asking import Answer, Found, StreamState, answer_queries, not_compared
 from mechanisms.streams.synopsis import Cells, Synopsis
-from privacy.policy import Dataset
+from privacy.policy import Dataset, Sharing
 from privacy.values import Json
 from server.admitted import InFlight, Settled
 from server.answer import Journey
@@ -42,23 +42,40 @@ from server.streams.estimating import estimated
 from server.streams.opening import Planned, plan_stream, prepared_again
 from server.streams.refusals import Comparing, dataset_away, is_over, nothing_known, overtaken
 from server.streams.sealing import Frame, sealed_state, state_of
+from server.streams.showing import beside_dataset
 from server.streams.terms import AskStream, OpenStream, Terms, Told
 
-__all__ = ["Standing", "StreamQuestion", "Streams"]
+__all__ = ["Queries", "Standing", "StreamQuestion", "Streams"]
 
 _KEPT: Final = 256
 """Streams whose frames, and whose synopses, are kept once they are read."""
 
 
 @dataclass(frozen=True, slots=True)
-class StreamQuestion:
-    """Queries that are planned and have read no row: of a stream as it was, with the cells that each asks for."""
+class Queries:
+    """What somebody asks of a stream: the cells of each query, by what the stream is about and promises.
 
-    row: StreamRow
+    `asker` keeps answers for one principal alone: of a shared stream a stored answer would say that somebody had asked.
+    """
+
     terms: Terms
     frame: Frame
+    cells: tuple[Cells, ...]
+    asker: str | None
+
+    def keys(self, version: str) -> list[str]:
+        """Under which the answers about a version of the data are stored."""
+        return [self.frame.key(cells, version, asker=self.asker) for cells in self.cells]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamQuestion:
+    """Queries that are planned and have read no row: of a stream as it was. `by` is who asks."""
+
+    row: StreamRow
+    queries: Queries
+    by: str
     version: str
-    queries: tuple[Cells, ...]
     prepared: Prepared
     dataset: Dataset
 
@@ -117,29 +134,32 @@ class Streams:
             frame=planned.frame.sealed(self.seal, stream=row.id),
             sealed=sealed_state(StreamState(threshold, noise.updates, None), self.seal, stream=row.id),
             left=noise.updates,
+            shared=planned.shared,
         )
         return self.registry.add_resource(STREAMS, made)
 
     # Asking
 
-    def begin(self, row: StreamRow, asked: AskStream) -> tuple[Told, ...] | StreamQuestion:
+    def begin(self, row: StreamRow, asked: AskStream, *, by: str) -> tuple[Told, ...] | StreamQuestion:
         """The answers, where they are stored or nothing is compared any more; else the queries, planned.
 
-        Reads no row and counts nothing. Errors: Refused; Problem; Comparing while others of the stream have their turn.
+        `by` is who asks: the owner, or of a shared stream anybody who may (`open_to`). Reads no row and counts nothing.
+        Errors: Refused; Problem; Comparing while others of the stream have their turn.
         """
         self.end_left()
         terms = Terms.from_json(row.terms)
         frame = self._frame(row)
-        queries = tuple(cells_asked(frame, query) for query in asked)
+        cells = tuple(cells_asked(frame, query) for query in asked)
+        queries = Queries(terms, frame, cells, by if row.shared else None)
         dataset = self.served.get(row.dataset)
         version = None if dataset is None else dataset.version
-        known = self._known(row, terms, frame, queries, version)
+        known = self._known(row, queries, version)
         if known is not None:
             return known
         if dataset is None or version is None:
             raise dataset_away()
         prepared = prepared_again(self.journey, dataset, frame, terms, principal=row.principal, account=row.account)
-        return StreamQuestion(row, terms, frame, version, queries, prepared, dataset)
+        return StreamQuestion(row, queries, by, version, prepared, dataset)
 
     def complete(self, begun: StreamQuestion) -> tuple[Told, ...]:
         """Compares: waits for a slot of the engine, and for a visible moment.
@@ -147,19 +167,18 @@ class Streams:
         Errors: Problem; ExecutionFailed, after which the comparisons are counted and nothing is said.
         """
         # Read again: while these waited for their turn, others may have been answered.
-        row = self._again(begun.row.id)
-        known = self._known(row, begun.terms, begun.frame, begun.queries, begun.version)
+        row, queries = self._again(begun.row.id), begun.queries
+        known = self._known(row, queries, begun.version)
         if known is not None:
             return known
         self.resources.ledger.check_writable()
         fresh = self._fresh(row, begun)
         instance = self.resources.ledger.instance
-        turn = self.registry.begin_comparisons(row, len(fresh), most=begun.terms.queries, instance=instance)
+        turn = self.registry.begin_comparisons(row, len(fresh), most=queries.terms.queries, instance=instance)
         if turn is None:
             raise Comparing
         if not turn.allowed:
-            row = self._again(row.id)
-            return self._without_rows(row, begun.terms, begun.frame, begun.queries, begun.version)
+            return self._without_rows(self._again(row.id), queries, begun.version)
         try:
             stored = self._compared(row, turn, begun, fresh)
         except Exception:
@@ -167,9 +186,7 @@ class Streams:
             with suppress(*UNAVAILABLE):
                 self.end_left()
             raise
-        return self._without_rows(
-            self._again(row.id), begun.terms, begun.frame, begun.queries, begun.version, fresh=frozenset(stored)
-        )
+        return self._without_rows(self._again(row.id), queries, begun.version, fresh=frozenset(stored))
 
     def end_left(self) -> None:
         """Ends turns of this process that could not be ended when they failed. Errors: the database's."""
@@ -183,7 +200,7 @@ class Streams:
     ) -> Mapping[str, str]:
         """Compares in a turn, which ends with what is stored. Errors: Problem; ExecutionFailed; the database's."""
         compared = dict(list(fresh.items())[: turn.allowed])
-        state = self._state(row, begun.terms)
+        state = self._state(row, begun.queries.terms)
         answers, after = self._answered(row, begun, state, tuple(compared.values()))
         stored = {
             key: _detail(answer, begun.version)
@@ -197,49 +214,40 @@ class Streams:
 
     def _fresh(self, row: StreamRow, begun: StreamQuestion) -> dict[str, Cells]:
         """The queries that are not stored for this version, each once, by their keys."""
-        keys = [begun.frame.key(cells, begun.version) for cells in begun.queries]
+        keys = begun.queries.keys(begun.version)
         stored = self.registry.stream_answers(row.id, keys)
-        return {key: cells for key, cells in zip(keys, begun.queries, strict=True) if key not in stored}
+        return {key: cells for key, cells in zip(keys, begun.queries.cells, strict=True) if key not in stored}
 
-    def _known(
-        self, row: StreamRow, terms: Terms, frame: Frame, queries: Sequence[Cells], version: str | None
-    ) -> tuple[Told, ...] | None:
+    def _known(self, row: StreamRow, queries: Queries, version: str | None) -> tuple[Told, ...] | None:
         """The answers where all are stored, or no query is compared any more; None where rows have to be read.
 
         Errors: Problem; Comparing where the turn that is taken may store them, or be the last one.
         """
         if row.closed is not None:
             raise is_over("it was closed")
-        if self.standing(row, terms).comparing or row.instance is not None:
+        if self.standing(row, queries.terms).comparing or row.instance is not None:
             if version is None:
                 return None
-            keys = [frame.key(cells, version) for cells in queries]
+            keys = queries.keys(version)
             if len(self.registry.stream_answers(row.id, keys)) < len(set(keys)):
                 if row.instance is not None:
                     raise Comparing
                 return None
-        return self._without_rows(row, terms, frame, queries, version)
+        return self._without_rows(row, queries, version)
 
     def _without_rows(
-        self,
-        row: StreamRow,
-        terms: Terms,
-        frame: Frame,
-        queries: Sequence[Cells],
-        version: str | None,
-        *,
-        fresh: frozenset[str] = frozenset(),
+        self, row: StreamRow, queries: Queries, version: str | None, *, fresh: frozenset[str] = frozenset()
     ) -> tuple[Told, ...]:
         """What is stored of queries, and of the others what the synopsis says. `fresh` were stored just now."""
-        at = self._synopsis(row, terms).version if version is None else version
-        keys = [frame.key(cells, at) for cells in queries]
+        at = self._synopsis(row, queries.terms).version if version is None else version
+        keys = queries.keys(at)
         stored = self.registry.stream_answers(row.id, keys)
         told = []
-        for key, cells in zip(keys, queries, strict=True):
+        for key, cells in zip(keys, queries.cells, strict=True):
             if key in stored:
                 told.append(_told(stored[key], repeated=key not in fresh))
                 continue
-            synopsis = self._synopsis(row, terms)
+            synopsis = self._synopsis(row, queries.terms)
             answer = not_compared(synopsis, cells)
             told.append(_told(_detail(answer, synopsis.version), repeated=False))
         return tuple(told)
@@ -248,7 +256,7 @@ class Streams:
         self, row: StreamRow, begun: StreamQuestion, state: StreamState, queries: Sequence[Cells]
     ) -> tuple[list[Answer], StreamState]:
         """The comparisons, at their visible moment. Errors: ExecutionFailed, at a visible moment too."""
-        prepared, dataset, terms = begun.prepared, begun.dataset, begun.terms
+        prepared, dataset, terms = begun.prepared, begun.dataset, begun.queries.terms
         (core,), (statement,) = prepared.described, prepared.statements
         private, bits, started = self.resources.private, self.resources.bits, self.resources.pace.clock()
 
@@ -259,7 +267,7 @@ class Streams:
                 core, terms.noise, state, exact, queries, tolerance=terms.tolerance, version=begun.version, bits=bits
             )
 
-        return self.resources.read(read, name=row.id, owner=row.principal, work=prepared.work, started=started)
+        return self.resources.read(read, name=row.id, owner=begun.by, work=prepared.work, started=started)
 
     # What is stored of it
 
@@ -275,10 +283,21 @@ class Streams:
         if self.resources.ledger.restores(root.id) != terms.restores:
             why = "an older copy of the ledger was put back since, which may have forgotten updates"
             return Standing(comparing=False, why=why)
-        record = self.resources.ledger.query(row.id)
-        if record is None or record.state is not QueryStatus.SETTLED:
+        if not self._settled(row):
             return Standing(comparing=False, why="its opening was not completed")
         return Standing(comparing=True)
+
+    def open_to(self, row: StreamRow, dataset: Dataset) -> bool:
+        """Whether those who may ask the dataset may ask a stream of somebody else: as long as its policy shares."""
+        return row.shared and row.dataset == dataset.name and dataset.limits.releases_shared is Sharing.FREE
+
+    def beside(self, dataset: Dataset) -> list[dict[str, Json]]:
+        """The streams that everybody who may ask the dataset may ask, the oldest first, as it describes them."""
+        return [
+            beside_dataset(row, self.frame_for(row), comparing=self.standing(row, Terms.from_json(row.terms)).comparing)
+            for row in self.registry.shared_streams(dataset.name)
+            if self.open_to(row, dataset) and self._settled(row)
+        ]
 
     def close(self, row: StreamRow, *, actor: str) -> None:
         """Ends a stream: its secret state and its answers are deleted. What was charged stays charged."""
@@ -286,7 +305,7 @@ class Streams:
         self._frames.pop(row.id, None)
 
     def frame_for(self, row: StreamRow) -> Frame | None:
-        """What a stream is about, for its owner; None where it cannot be read, or is gone."""
+        """What a stream is about, for those who may ask it; None where it cannot be read, or is gone."""
         if row.closed is not None:
             return None
         try:
@@ -330,6 +349,11 @@ class Streams:
                 self._synopses.clear()
             self._synopses[row.id, row.revision] = known
         return known
+
+    def _settled(self, row: StreamRow) -> bool:
+        """Whether the ledger has the opening of a stream as settled."""
+        record = self.resources.ledger.query(row.id)
+        return record is not None and record.state is QueryStatus.SETTLED
 
     def _again(self, stream_id: str) -> StreamRow:
         row = self.registry.resource(STREAMS, stream_id)

@@ -36,6 +36,12 @@ class OpenStream:
     tolerance: Fraction | None
     account: str | None
     contribution: AskedContribution | None = None
+    shared: bool = False
+    """Whether others of the dataset may ask it."""
+
+    administers: bool = False
+    """Whether an administrator opens it, who pays for others from accounts that are nobody's own."""
+
     idempotency_key: str | None = None
     body_hash: str = field(default="", repr=False)
 

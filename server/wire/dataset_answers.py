@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from server.wire.answers import AnswerModel
+from server.wire.streams import SharedStreamAnswer
 
 __all__ = [
     "DatasetAnswer",
@@ -105,6 +106,7 @@ class DatasetAnswer(AnswerModel):
     limits: dict[str, object]
     tables: list[TableAnswer]
     profile: ProfileAnswer | None = Field(description="Null where the owner made none of this version of the data.")
+    streams: list[SharedStreamAnswer] = Field(description="Streams that everybody with a budget asks for nothing.")
     links: dict[str, str]
 
 

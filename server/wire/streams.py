@@ -26,6 +26,7 @@ from server.wire.words import FoundWord
 from sql_rewrite.stream_text import StreamColumn
 
 __all__ = [
+    "SharedStreamAnswer",
     "StreamAnswer",
     "StreamBody",
     "StreamColumnBody",
@@ -105,7 +106,14 @@ class StreamBody(RequestModel):
         ContributionBody | None,
         Field(description="How much of one unit counts, where the dataset declares no bound or another one."),
     ] = None
-    budget: Annotated[AccountId | None, Field(description="The account that pays.")] = None
+    budget: Annotated[
+        AccountId | None,
+        Field(description="The account that pays: with `shared` and of an administrator the root, or a group's."),
+    ] = None
+    shared: Annotated[
+        StrictBool,
+        Field(description="Whether everybody with a budget for the dataset may ask it, for nothing. Of owners."),
+    ] = False
 
     @model_validator(mode="after")
     def _one_text(self) -> StreamBody:
@@ -158,7 +166,10 @@ class StreamQueryAnswer(AnswerModel):
         description="By the law of the noise alone; null once the data are newer than those measured cell by cell."
     )
     data_version: str = Field(description="Versions of policy and data that it is about.")
-    repeated: bool = Field(description="Whether it was answered before, for the same version of the data.")
+    repeated: bool = Field(
+        description="Whether the caller was given it before, for the same version of the data. What others asked of a "
+        "shared stream is not said."
+    )
 
 
 class StreamQueriesAnswer(AnswerModel):
@@ -193,12 +204,26 @@ class StreamEstimate(ResourceEstimate):
     error_of_half: float = Field(description="Standard error of the sum of half of the cells, before any update.")
 
 
+class SharedStreamAnswer(AnswerModel):
+    """A stream that the caller may ask for nothing."""
+
+    id: str
+    principal: str = Field(description="Who opened it.")
+    keys: list[StreamKey] | None
+    sql: str | None
+    cells: int
+    within: float = Field(description="As of the answers `synopsis`.")
+    comparing: bool
+    links: dict[str, str]
+
+
 class StreamAnswer(ResourceAnswer):
     """A stream: its terms, and what is left of it. It is settled until it is closed, comparing or not."""
 
     comparing: bool = Field(description="Whether queries are compared with the data; without, the synopsis answers.")
     why: str | None = Field(description="Why it compares nothing any more.")
-    sql: str | None = Field(description="For its owner; null for others, and where its state cannot be read.")
+    shared: bool = Field(description="Whether everybody with a budget for the dataset may ask it.")
+    sql: str | None = Field(description="For those who may ask it; null for others, and where it cannot be read.")
     keys: list[StreamKey] | None = Field(description="As `sql`.")
     epsilon: str = Field(description="What all of it promises together, charged when it was opened.")
     cells: int

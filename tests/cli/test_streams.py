@@ -71,12 +71,13 @@ def test_an_estimate_opens_nothing(stand: Stand) -> None:
         "d",
         "--updates",
         "5",
+        "--for-dataset",
         "--estimate",
     )
     assert ran.code == 0, ran.err
     assert "costs epsilon 0.5" in ran.out
     assert stand.requests[0][1] == "/v1/streams:estimate"
-    assert stand.requests[0][3]["updates"] == 5
+    assert (stand.requests[0][3]["updates"], stand.requests[0][3]["shared"]) == (5, True)
 
 
 def test_a_stream_is_asked(stand: Stand) -> None:
@@ -99,13 +100,21 @@ def test_a_stream_is_asked(stand: Stand) -> None:
 
 
 def test_streams_are_listed_shown_and_closed(stand: Stand) -> None:
-    """One line for each; its terms; and the end."""
-    stand.replies = [(200, {"streams": [STREAM], "next": None}), (200, STREAM), (200, {**STREAM, "status": "closed"})]
-    assert "4 of 5 updates left" in stand.ask("stream", "list").out
+    """One line for each, of others too where they are everybody's; its terms; and the end."""
+    other = {"id": "st_2", "principal": "ada", "comparing": False}
+    datasets = {"datasets": [{"links": {"self": "/v1/datasets/d"}}]}
+    described = {"name": "d", "streams": [other, {**other, "id": "st_1"}]}
+    listed: list[tuple[int, Any]] = [(200, {"streams": [STREAM], "next": None}), (200, datasets), (200, described)]
+    stand.replies = [*listed, (200, STREAM), (200, {**STREAM, "status": "closed"})]
+    lines = stand.ask("stream", "list").out.splitlines()
+    assert "4 of 5 updates left" in lines[0]
+    assert lines[1:] == ["st_2  of ada, for everybody  d  not comparing any more"]
     assert "12 of 1000 compared" in stand.ask("stream", "show", "st_1").out
     assert "st_1  closed" in stand.ask("stream", "close", "st_1").out
     assert [one[:2] for one in stand.requests] == [
         ("GET", "/v1/streams?count=100"),
+        ("GET", "/v1/datasets"),
+        ("GET", "/v1/datasets/d"),
         ("GET", "/v1/streams/st_1"),
         ("DELETE", "/v1/streams/st_1"),
     ]

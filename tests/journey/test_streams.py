@@ -181,7 +181,7 @@ def test_every_range_is_one_look_at_the_same_statement(shared: Clinic, monkeypat
     assert row is not None
     begun = time.process_time()
     for _ in range(20):
-        assert isinstance(streams.begin(row, ((Within(key="age", low=20, high=20),),)), tuple)
+        assert isinstance(streams.begin(row, ((Within(key="age", low=20, high=20),),), by=ann), tuple)
     assert (time.process_time() - begun) / 20 < 0.005
 
 
@@ -206,7 +206,7 @@ def test_the_noise_of_the_threshold_is_drawn_once(clinic: Clinic, monkeypatch: p
     def killed(*_: object, **__: object) -> bool:
         raise KeyboardInterrupt
 
-    begun = streams_of(clinic).begin(before, ((Within(key="age", low=40, high=60),),))
+    begun = streams_of(clinic).begin(before, ((Within(key="age", low=40, high=60),),), by="ann")
     assert isinstance(begun, StreamQuestion)
     with monkeypatch.context() as patch:
         patch.setattr(streams_of(clinic).registry, "end_comparisons", killed)
@@ -237,8 +237,8 @@ def test_what_was_planned_before_others_were_compared_counts_nothing(shared: Cli
     stream = opened(shared, ann).json()["id"]
     row = shared.services.registry.resource(KEPT, stream)
     assert row is not None
-    one, other = (streams.begin(row, ((Within(key="age", low=low, high=60),),)) for low in (20, 21))
-    same = streams.begin(row, ((Within(key="age", low=20, high=60),),))
+    one, other = (streams.begin(row, ((Within(key="age", low=low, high=60),),), by=ann) for low in (20, 21))
+    same = streams.begin(row, ((Within(key="age", low=20, high=60),),), by=ann)
     assert isinstance(one, StreamQuestion)
     assert isinstance(other, StreamQuestion)
     assert isinstance(same, StreamQuestion)

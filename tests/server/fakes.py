@@ -223,7 +223,7 @@ class FakeStreams:
     def open(self, request: OpenStream) -> Settled | InFlight:
         raise Problem("unavailable", what="this fake opens no streams")
 
-    def begin(self, row: StreamRow, asked: AskStream) -> tuple[Told, ...] | StreamQuestion:
+    def begin(self, row: StreamRow, asked: AskStream, *, by: str) -> tuple[Told, ...] | StreamQuestion:
         raise Problem("unavailable", what="this fake answers no streams")
 
     def complete(self, begun: StreamQuestion) -> tuple[Told, ...]:
@@ -234,6 +234,12 @@ class FakeStreams:
 
     def close(self, row: StreamRow, *, actor: str) -> None:
         raise Problem("unavailable", what="this fake closes no streams")
+
+    def open_to(self, row: StreamRow, dataset: Dataset) -> bool:
+        return False
+
+    def beside(self, dataset: Dataset) -> Sequence[Mapping[str, object]]:
+        return ()
 
     def frame_for(self, row: StreamRow) -> Frame | None:
         return None
