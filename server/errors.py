@@ -149,7 +149,8 @@ def problem_body(problem: Problem, *, request_id: str) -> dict[str, object]:
         "position": _position_body(finding.position),
         "findings": [finding_body(one) for one in problem.findings] or [alone],
         "charged": problem.charged,
-        "retryable": kind.retryable,
+        # Whoever says after how long it is to be sent again says that it may work then.
+        "retryable": kind.retryable or "Retry-After" in problem.headers,
         "available_at": None if problem.available_at is None else problem.available_at.isoformat(),
         "request_id": request_id,
     }
@@ -276,7 +277,12 @@ def problem_of_ledger(error: LedgerError, *, spending: bool, own_account: bool =
             instead=("Leave out the field budget.", "List your budgets with GET /v1/budgets."),
         )
     if isinstance(error, PriceMoved):
-        return Problem("conflict", what="the account paid for another query since this one was priced")
+        return Problem(
+            "conflict",
+            what="the account paid for another query since this one was priced",
+            instead=("Send the request again.",),
+            headers={"Retry-After": "1"},
+        )
     if isinstance(error, UnknownQuery):
         return Problem("not_found", what="there is no such query")
     if isinstance(error, IllegalTransition):

@@ -40,4 +40,5 @@ def moved(thing: str) -> Problem:
         what=f"{thing} could not be priced",
         why="The account paid for other queries again and again in between, and each changed the price.",
         instead=("Send the request again.", "Send fewer requests with different kinds of noise at once."),
+        headers={"Retry-After": "1"},
     )

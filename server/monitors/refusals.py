@@ -120,6 +120,7 @@ def overtaken() -> Problem:
         what="the evaluation was overtaken by another one of the same monitor",
         why="Two outcomes at once could be one hit too many, so one of them was thrown away unseen.",
         instead=("Evaluate it again.",),
+        headers={"Retry-After": "1"},
     )
 
 

@@ -23,7 +23,7 @@ from server.resources.kinds import ResourceKind
 from server.roles import ASKING, READING
 from server.routes.common import body_of, describe, json_response
 from server.routes.paying import REFUSALS, called
-from server.routes.resources import After, Count, OfDataset, Seen, Shown, owned
+from server.routes.resources import ADMITTED_SECONDS, After, Count, OfDataset, Seen, Shown, owned
 from server.routes.sight import visible_monitor
 from server.services import Services
 from server.store.resources import MONITORS, MonitorRow
@@ -95,14 +95,13 @@ async def _compared(services: Services, caller: Caller, row: MonitorRow, asked: 
 )
 async def create_monitor(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:
     """POST /v1/monitors."""
-    deadline = time.monotonic()
     services = services_of(request)
     wanted = await _wanted(request, caller, key=idempotency_key(request))
     # From here on a failure that nobody foresaw counts as charged.
     request.state.spending = True
     opened = await called(services, caller, wanted.dataset, partial(services.monitors.open, wanted))
-    # It reads no row, so it is there at once; one that another request is opening is not waited for.
-    return await _SHOWN.made(request, caller, Started(opened, None), deadline=deadline)
+    # It reads no row, so it is there at once; one that another request is opening is waited for.
+    return await _SHOWN.made(request, caller, Started(opened, None), deadline=time.monotonic() + ADMITTED_SECONDS)
 
 
 @router.post(

@@ -6,6 +6,7 @@ them knows whose an exhausted account is, nor that a dataset is attached which c
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -31,6 +32,9 @@ T = TypeVar("T")
 
 REFUSALS = tuple(code for code in CODES if code != "execution_failed")
 """What may be refused before anything is charged."""
+
+_LOOK_SECONDS, _LOOK_SECONDS_MOST = 0.02, 0.5
+"""How often it is looked whether what another request began is there: at first, and after a while."""
 
 
 @asynccontextmanager
@@ -59,16 +63,19 @@ async def called(services: Services, caller: Caller, dataset: str, act: Callable
 async def answer_by(request: Request, started: Started[A], *, deadline: float) -> bytes | None:
     """The answer of what was admitted, by a moment of the monotonic clock; None while it runs. Counts its outcome.
 
+    What an earlier request of the same key began is waited for like one's own, also where it is being admitted at this
+    moment, or by another process.
     Errors: ExecutionFailed; Problem, the same outcome, for an answer that could not be stored.
     """
-    outcomes = request.app.state.metrics.queries
+    services, outcomes = services_of(request), request.app.state.metrics.queries
     if isinstance(started.query, Settled):
         outcomes.labels("stored").inc()
         return started.query.answer
-    if started.answer is None:
-        return None
     try:
-        answer = await services_of(request).jobs.wait(started.answer, seconds=deadline - time.monotonic())
+        if started.answer is None:
+            answer = await _of_earlier(services, started.query.query_id, deadline=deadline)
+        else:
+            answer = await services.jobs.wait(started.answer, seconds=deadline - time.monotonic())
     except ExecutionFailed as failed:
         outcomes.labels(QueryStatus.FAILED_CHARGED if failed.started else QueryStatus.FAILED_VOID).inc()
         raise
@@ -79,6 +86,29 @@ async def answer_by(request: Request, started: Started[A], *, deadline: float) -
     if answer is not None:
         outcomes.labels(QueryStatus.SETTLED).inc()
     return answer
+
+
+async def _of_earlier(services: Services, query_id: str, *, deadline: float) -> bytes | None:
+    """The answer of what another request began, looked for until a moment of the monotonic clock; None while it runs.
+
+    Errors: as what runs it raises; ExecutionFailed where it ended without an answer.
+    """
+    pause = _LOOK_SECONDS
+    while True:
+        running = services.jobs.running(query_id)
+        if running is not None:
+            return await services.jobs.wait(running, seconds=deadline - time.monotonic())
+        record = await in_thread(lambda: services.ledger.query(query_id))
+        if record is not None and record.state is QueryStatus.SETTLED:
+            return record.answer
+        if record is None or record.state is not QueryStatus.RESERVED:
+            charged = record is not None and record.state is not QueryStatus.FAILED_VOID and bool(record.charged)
+            raise ExecutionFailed(started=charged)
+        left = deadline - time.monotonic()
+        if left <= 0 or services.jobs.stopping:
+            return None
+        await asyncio.sleep(min(pause, left))
+        pause = min(2 * pause, _LOOK_SECONDS_MOST)
 
 
 async def _broken_or(refused: Refused, services: Services, caller: Caller, dataset: str) -> Exception:

@@ -6,7 +6,9 @@ everything else (docs/api.md, "Resources").
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -31,7 +33,12 @@ from server.store.resources import Kept, ResourceRow
 from server.store.transactions import iso
 from server.wire.requests import ACCOUNT_PATTERN, DATASET_PATTERN
 
-__all__ = ["After", "Count", "OfDataset", "Seen", "Shown", "owned"]
+__all__ = ["ADMITTED_SECONDS", "After", "Count", "OfDataset", "Seen", "Shown", "owned"]
+
+ADMITTED_SECONDS = 5.0
+"""How long a request waits at least for another one with its key to store the row of what it was charged for."""
+
+_LOOK_SECONDS = 0.05
 
 R = TypeVar("R", bound=ResourceRow)
 A = TypeVar("A", bound=AdmittedQuery)
@@ -114,15 +121,20 @@ class Shown(Generic[R]):
         """
         services = services_of(request)
         name = request.state.query_id = started.query.query_id
+        # Between the charge and the row of another request with this key there is a moment, however short the wait.
+        there = max(deadline, time.monotonic() + ADMITTED_SECONDS)
         await answer_by(request, started, deadline=deadline)
-        row = await in_thread(lambda: services.registry.resource(self.kept, name))
-        if row is None:
-            raise Problem(
-                "conflict",
-                what=f"the {self.kind.word} of this Idempotency-Key is not there yet",
-                why="It is being admitted at this moment.",
-                instead=("Send the request again in a moment.",),
-            )
+        while (row := await in_thread(lambda: services.registry.resource(self.kept, name))) is None:
+            if time.monotonic() > there or services.jobs.stopping:
+                raise Problem(
+                    "conflict",
+                    what=f"the {self.kind.word} of this Idempotency-Key is not there yet",
+                    why="Another request with this key is being admitted. It is charged once.",
+                    instead=("Send the request again in a moment.",),
+                    headers={"Retry-After": "1"},
+                )
+            await asyncio.sleep(_LOOK_SECONDS)
+            await answer_by(request, started, deadline=deadline)  # raises where the other one failed
         shown = await in_thread(lambda: self.body(services, row, caller))
         running = shown["status"] == ResourceState.RUNNING
         headers = {"Location": f"{self.kind.path}/{name}"} | ({"Retry-After": "1"} if running else {})

@@ -22,7 +22,7 @@ from server.resources.kinds import ResourceKind
 from server.roles import ASKING, READING, Role
 from server.routes.common import body_of, describe, in_thread, json_response
 from server.routes.paying import REFUSALS, called
-from server.routes.resources import After, Count, OfDataset, Seen, Shown, owned
+from server.routes.resources import ADMITTED_SECONDS, After, Count, OfDataset, Seen, Shown, owned
 from server.routes.sight import visible_stream
 from server.services import Services
 from server.store.resources import STREAMS, StreamRow
@@ -139,14 +139,13 @@ async def estimate_stream(request: Request, caller: Annotated[Caller, Depends(ro
 )
 async def create_stream(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:
     """POST /v1/streams."""
-    deadline = time.monotonic()
     services = services_of(request)
     wanted = await _wanted(request, caller, key=idempotency_key(request))
     # From here on a failure that nobody foresaw counts as charged.
     request.state.spending = True
     opened = await called(services, caller, wanted.dataset, partial(services.streams.open, wanted))
-    # It reads no row, so it is there at once; one that another request is opening is not waited for.
-    return await _SHOWN.made(request, caller, Started(opened, None), deadline=deadline)
+    # It reads no row, so it is there at once; one that another request is opening is waited for.
+    return await _SHOWN.made(request, caller, Started(opened, None), deadline=time.monotonic() + ADMITTED_SECONDS)
 
 
 @router.get(

@@ -293,6 +293,7 @@ def overtaken() -> Problem:
         what="the queries were overtaken by others of the same stream",
         why="The stream was closed, or taken for one that nobody compares any more, so they were thrown away unseen.",
         instead=("Send them again.",),
+        headers={"Retry-After": "1"},
     )
 
 
