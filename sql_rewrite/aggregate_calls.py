@@ -247,6 +247,9 @@ class AggregateReader:
             self.moments[id(node)] = "interval"
             operand = seconds_of(operand)
         argument = self._lifter.value(operand)
+        if function is AggregateFunction.AVERAGE and argument.type in MOMENTS:
+            self.moments[id(node)] = argument.type
+            argument = self._lifter.value(since_start(operand, argument.type))
         if argument.type is ColumnType.BOOLEAN and function is AggregateFunction.SUM:
             argument = cast(argument, ColumnType.INTEGER)
         if argument.type not in function.arguments:

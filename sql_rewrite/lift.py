@@ -40,6 +40,7 @@ from sql_rewrite.plain_calls import spell_calls
 from sql_rewrite.plain_spelling import spell_plainly
 from sql_rewrite.plan import Core, Plan, Shell, ShellOutput, Simulation
 from sql_rewrite.public import PublicRelations
+from sql_rewrite.quantile_lists import spread
 from sql_rewrite.refuse import refuse
 from sql_rewrite.released import Form, Released
 from sql_rewrite.rows import Rows
@@ -375,6 +376,7 @@ class _Lift:
     def _levels_apart(self, node: exp.Select, scope: Scope) -> Released:
         """The relation of a block of which some aggregates add up over its levels: these are one release for all."""
         name, levels = partial(output_name, self.text), levels_of(node, self.text)
+        spread(node, self.text)
         block = set_apart(node, self.text, name, people=True, levels=True)
         if block is None or levels is None:
             self.core_blocks.split = False

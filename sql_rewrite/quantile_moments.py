@@ -1,7 +1,8 @@
-"""Quantiles of dates and timestamps, and means and quantiles of intervals: those of numbers, shown as what they are of.
+"""Means and quantiles of dates, timestamps and intervals: those of numbers, shown as what they are of.
 
 MEDIAN(born)        core:   MEDIAN(date_diff('day', DATE '1970-01-01', born))
                     shell:  TIMESTAMP '1970-01-01 00:00:00' + INTERVAL (a0 * 86400000) MILLISECOND
+AVG(born)           the same of AVG(date_diff('day', DATE '1970-01-01', born)), of timestamps in whole seconds
 AVG(ended - began)  core:   AVG(epoch(ended - began))
                     shell:  INTERVAL (TRUNC(a0 / 86400)) DAY + INTERVAL (the rest * 1000000) MICROSECOND
 
@@ -17,6 +18,7 @@ from typing import Literal, assert_never
 import sqlglot
 from sqlglot import exp
 
+from privacy.aggregate import AggregateFunction
 from privacy.policy import ColumnType
 from privacy.statistic_kind import StatisticKind
 from sql_rewrite.expressions import Call
@@ -74,7 +76,8 @@ def _moment_of(aggregate: Aggregate) -> ColumnType | None:
     if not isinstance(argument, Call) or argument.operator != "date_diff" or _NUMBER.search(aggregate.text):
         return None
     kind = argument.arguments[-1].type
-    return kind if kind in MOMENTS and aggregate.function.statistic is StatisticKind.RANKS else None
+    of_moments = aggregate.function.statistic is StatisticKind.RANKS or aggregate.function is AggregateFunction.AVERAGE
+    return kind if kind in MOMENTS and of_moments else None
 
 
 def as_moment(number: exp.Expr, aggregate: Aggregate, kind: Shown) -> exp.Expr:

@@ -28,7 +28,8 @@ def simulated_sum(numbers: Numbers, place: int, identity: Identity) -> CellError
     if value is None or len(values) < 0.9 * numbers.scenarios.drawn:
         return CellError(reason=NoInterval.UNDEFINED)
     error = math.sqrt(float(np.mean((np.asarray(values) - value) ** 2)))
-    read = {(core, name) for core, name, _ in branch_of(numbers.plan.outputs[place], identity)[0].trace.reads}
+    output, _ = branch_of(numbers.plan.outputs[place], identity)
+    read = set() if output is None else {(core, name) for core, name, _ in output.trace.reads}
     known = [source.sums for source in (numbers.sources[key] for key in read) if source.sums is not None]
     heavy = any(_is_heavy(sums.measurement.law) for sums in known)
     z = gaussian_two_sided(numbers.alpha)

@@ -51,7 +51,7 @@ def shell_errors(
     for place, output in enumerate(plan.outputs):
         for number, identity in enumerate(identities):
             branch, path = branch_of(output, identity)
-            if branch.kind == ColumnKind.KEY:
+            if branch is None or branch.kind == ColumnKind.KEY:
                 continue
             if (place, path) not in ways:
                 ways[place, path] = _way(numbers, branch)

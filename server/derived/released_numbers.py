@@ -118,12 +118,16 @@ def row_of(identity: Identity, at: int) -> int | None:
     return row
 
 
-def branch_of(output: ShellOutput, identity: Identity) -> tuple[ShellOutput, tuple[int, ...]]:
-    """The output of the branch of UNION ALL that a row comes from, and the numbers of the branches."""
+def branch_of(output: ShellOutput, identity: Identity) -> tuple[ShellOutput | None, tuple[int, ...]]:
+    """The output of the branch of UNION ALL that a row comes from, and the numbers of the branches.
+
+    None for the output of a row that an outer join found in no branch.
+    """
     path: list[int] = []
     while output.branches and output.branch is not None:
-        number = identity[output.branch]
-        assert isinstance(number, int)
+        number = row_of(identity, output.branch)
+        if number is None:
+            return None, tuple(path)
         path.append(number)
         output = output.branches[number]
     return output, tuple(path)

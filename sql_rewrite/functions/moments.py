@@ -160,12 +160,31 @@ def moments_of(expression: Expression) -> tuple[datetime.date, datetime.date] | 
             months, days, microseconds = _numbers(expression.arguments[:3])
             bucket = time_bucket_of(months, days, microseconds, ends[0])
             return ends[0].min if bucket is None else bucket, ends[1]
-        case "coalesce" | "least" | "greatest":
-            known = [ends for ends in map(moments_of, expression.arguments) if ends is not None]
-            if len(known) < len(expression.arguments):
+        case "cast_date" | "cast_timestamp":
+            inner = expression.arguments[0]
+            ends = moments_of(inner) if inner.type in (ColumnType.DATE, ColumnType.TIMESTAMP) else None
+            if ends is None:
                 return None
-            return min(low for low, _ in known), max(high for _, high in known)
+            if expression.operator == "cast_timestamp":
+                return midnight(ends[0]), midnight(ends[1])
+            first, last = (datetime.date(end.year, end.month, end.day) for end in ends)
+            return first, last
+        case "coalesce" | "least" | "greatest":
+            return _hull(expression.arguments)
+        case "case":
+            return _hull((*expression.arguments[1::2], expression.arguments[-1]))
+        case "nullif":
+            return moments_of(expression.arguments[2])
     return None
+
+
+def _hull(parts: Sequence[Expression]) -> tuple[datetime.date, datetime.date] | None:
+    """The first and last moment of any of these; a constant NULL is none."""
+    live = [part for part in parts if not (isinstance(part, Literal) and part.value is None)]
+    known = [ends for ends in map(moments_of, live) if ends is not None]
+    if not live or len(known) < len(live):
+        return None
+    return min(low for low, _ in known), max(high for _, high in known)
 
 
 _YEARS = ("year", "iso_year", "year_week", "decade", "century")

@@ -855,3 +855,24 @@ SELECT n, COUNT(*) FROM (SELECT p.patient_id, COUNT(v.visit_id) AS n FROM patien
 
 -- answered
 SELECT COUNT(v.cost) FROM patients p LEFT JOIN visits v ON v.patient_id = p.patient_id AND p.age > (SELECT AVG(age) FROM patients)
+
+-- answered
+SELECT department, AVG(visit_date), COUNT(*) FROM visits GROUP BY department
+
+-- answered
+SELECT department, AVG(visit_date) > DATE '2023-12-31' AS late FROM visits GROUP BY department
+
+-- answered
+SELECT AVG(last_visit) FROM (SELECT patient_id, MAX(visit_date) AS last_visit FROM visits GROUP BY patient_id) t
+
+-- answered
+SELECT AVG(CASE WHEN cost > 100 THEN visit_date END), CAST(AVG(visit_date) AS DATE) FROM visits
+
+-- answered
+SELECT department, AVG(visit_date) FROM visits GROUP BY ROLLUP (department)
+
+-- answered
+SELECT department, COUNT(*) FROM visits GROUP BY department HAVING AVG(visit_date) < '2024-01-05'
+
+-- answered
+SELECT department, AVG(cost), QUANTILE_DISC(length_of_stay_days, [0.1, 0.9])[1] AS q FROM visits GROUP BY ROLLUP (department)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from privacy.refusal import Refused
@@ -71,6 +73,9 @@ def _seconds(span: str) -> float:
     return -size if span.startswith("-") else size
 
 
+_MEAN = datetime.timedelta(milliseconds=20)
+
+
 def _same(ours: Any, theirs: Any) -> bool:
     if isinstance(theirs, datetime.timedelta):
         return isinstance(ours, str) and _same(_seconds(ours), theirs.total_seconds())
@@ -80,4 +85,7 @@ def _same(ours: Any, theirs: Any) -> bool:
         return bool(ours == theirs)
     if isinstance(ours, int | float) and isinstance(theirs, int | float):
         return math.isclose(ours, theirs, rel_tol=1e-4, abs_tol=1e-3)
+    if isinstance(ours, str) and isinstance(theirs, str) and re.match("[0-9]{4}-[0-9]{2}-[0-9]{2}T", ours):
+        with suppress(ValueError):  # means of timestamps are answered in milliseconds
+            return abs(datetime.datetime.fromisoformat(ours) - datetime.datetime.fromisoformat(theirs)) < _MEAN
     return bool(ours == theirs) or f"{ours}T00:00:00" == theirs  # a day, where DuckDB says midnight

@@ -634,3 +634,12 @@ SELECT COUNT(*) FROM people WHERE AGE(DATE '2024-01-01', born) >= INTERVAL 18 YE
 
 -- answered
 SELECT COUNT(*) FROM people WHERE registered - born > INTERVAL 40 YEAR
+
+-- answered
+SELECT sex, AVG(registered) FROM people WHERE registered BETWEEN '2020-01-01' AND '2026-01-01' GROUP BY sex
+
+-- answered
+SELECT AVG(registered - CAST(born AS TIMESTAMP)) FROM people WHERE registered > '2020-01-01' AND registered < '2027-01-01'
+
+-- answered
+SELECT AVG(date_diff('day', born, registered::DATE)) FROM people WHERE registered > '2020-01-01' AND registered < '2027-01-01'

@@ -411,3 +411,6 @@ SELECT CASE WHEN s > INTERVAL 100 DAY THEN 'long' ELSE 'short' END AS c, EXTRACT
 
 -- answered
 SELECT EXTRACT(epoch FROM AVG(moment - TIMESTAMP '2023-01-01')) / 3600 AS h FROM readings WHERE moment BETWEEN '2023-01-01' AND '2025-01-01'
+
+-- answered
+SELECT kind, AVG(moment) FROM readings WHERE moment BETWEEN '2023-01-01' AND '2025-01-01' GROUP BY kind

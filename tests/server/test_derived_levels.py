@@ -73,3 +73,16 @@ def test_shares_of_a_total_are_simulated_with_the_noise_of_all_levels(shell: She
     )
     assert told.methods == (None, "simulated")
     assert hits(told, 1, lambda row: 1 / GROUPS)[0] >= least_covered(GROUPS // 2, "0.95") * 2 - 2
+
+
+def test_a_row_that_is_in_no_branch_has_no_error(shell: ShellEngine) -> None:
+    """Shows the NULL of an outer join over UNION ALL of releases, beside the cells that have intervals."""
+    tables = [counted(core(2, name=name), [100, 200], "laplace", seed=6) for name in ("c0", "c1", "c2")]
+    one, other = (f"SELECT {key}, COUNT(*) AS m FROM people GROUP BY {key}" for key in ("smoker", "education"))
+    branches = f"SELECT 'g0000' AS sex, m FROM ({one}) UNION ALL SELECT 'x' AS sex, m FROM ({other})"
+    told = answer(shell, f"SELECT t.sex, u.m FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) AS t "
+                  f"LEFT JOIN ({branches}) AS u ON u.sex = t.sex", tables)  # fmt: skip
+    missing = [row[1] is None for row in told.rows]
+    assert any(missing)
+    assert not all(missing)
+    assert [low[1] is None for low in told.lows] == missing

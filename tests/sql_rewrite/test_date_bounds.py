@@ -87,6 +87,15 @@ def test_ends_are_the_ends_of_what_is_computed() -> None:
     month = build("date_trunc", (Literal("month", ColumnType.TEXT), column))
     assert moments_of(column) == (FIRST, LAST)
     assert moments_of(month) == (FIRST, datetime.date(2025, 12, 1))
+    first, last = (datetime.datetime(end.year, end.month, end.day) for end in (FIRST, LAST))
+    moment = build("cast_timestamp", (column,))
+    assert moments_of(moment) == (first, last)
+    assert moments_of(build("cast_date", (moment,))) == (FIRST, LAST)
+    early, nothing = Literal(datetime.date(1990, 1, 1), ColumnType.DATE), Literal(None, ColumnType.DATE)
+    truth = Literal(value=True, type=ColumnType.BOOLEAN)
+    assert moments_of(build("case", (truth, column, nothing))) == (FIRST, LAST)
+    assert moments_of(build("case", (truth, column, early))) == (early.value, LAST)
+    assert moments_of(build("nullif", (column, early))) == (FIRST, LAST)
     (plain,) = lift("SELECT day, COUNT(*) FROM visits GROUP BY day", CLINIC).cores
     assert moments_of(clip_columns(plain.keys[0][1])) is None
 

@@ -31,7 +31,7 @@ def test_the_key_of_the_joined_side_counts_as_values(joined: str, more: str) -> 
 def test_the_statement_joins_by_equal_values() -> None:
     """Shows a NULL in place of the key for rows that fail, and a comparison beside the equality of units."""
     alone = lower(core(f"SELECT COUNT(p.age) {JOINED} AND v.cost > 3")).sql
-    assert "ON (CASE WHEN" in alone
+    assert alone.partition(" ON (")[2].lstrip("(").startswith("CASE WHEN")
     both = lower(core(f"SELECT COUNT(p.age) {JOINED} AND p.age > v.cost")).sql
     assert both.partition(" ON (")[2].count(" AND ") == 1
 
