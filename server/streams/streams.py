@@ -24,12 +24,15 @@ from mechanisms.samplers.threshold import NoisyThreshold
 from mechanisms.streams.asking import Answer, Found, StreamState, answer_queries, not_compared
 from mechanisms.streams.synopsis import Cells, Synopsis
 from privacy.policy import Dataset, Sharing
+from privacy.refusal import ExecutionFailed
 from privacy.values import Json
 from server.admitted import InFlight, Settled
 from server.answer import Journey
+from server.errors import Problem
 from server.journey.admission import Served
 from server.journey.query import Prepared
 from server.journey.visible import VisibleRun
+from server.log import logger, where
 from server.resources.kinds import ResourceKind
 from server.resources.resources import Begun, Resources
 from server.sealing import Seal, SealBroken
@@ -181,11 +184,15 @@ class Streams:
             return self._without_rows(self._again(row.id), queries, begun.version)
         try:
             stored = self._compared(row, turn, begun, fresh)
-        except Exception:
+        except Exception as error:
             self._left.append(turn)
             with suppress(*UNAVAILABLE):
                 self.end_left()
-            raise
+            if isinstance(error, ExecutionFailed | Problem):
+                raise
+            # The database failed, most likely, and rows were read: there is one outcome, whatever it was.
+            logger().error("comparison_cut_off", query_id=row.id, exception=type(error).__name__, where=where(error))
+            raise ExecutionFailed from None
         return self._without_rows(self._again(row.id), queries, begun.version, fresh=frozenset(stored))
 
     def end_left(self) -> None:
