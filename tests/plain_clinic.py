@@ -37,6 +37,7 @@ from sql_rewrite.bound import bound
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
 from tests.audit.recorder import FixedBits
+from tests.kept_workers import kept_workers
 
 __all__ = ["BEGUN", "DELTA", "EPSILON", "PEOPLE", "Clinic", "declared", "open_clinic", "open_plain"]
 
@@ -210,8 +211,9 @@ def open_plain(folder: Path, dataset: Dataset, write: Callable[[Path], None]) ->
     snapshot = build_snapshot(dataset, sources, directory=folder / "snapshots", draw_key=bytes(range(32)))
     with ExitStack() as stack:
         plain = stack.enter_context(closing(duckdb.connect(str(source), read_only=True)))
-        private = stack.enter_context(closing(PrivateEngine(workers=1, threads=1, memory_limit_mb=512)))
-        shell = stack.enter_context(closing(ShellEngine(workers=1)))
+        with kept_workers():
+            private = stack.enter_context(closing(PrivateEngine(workers=1, threads=1, memory_limit_mb=512)))
+            shell = stack.enter_context(closing(ShellEngine(workers=1)))
         dataset = replace(dataset, public=SnapshotRows(snapshot.path))
         yield Clinic(
             dataset, snapshot.path, PublicTables(lambda _: snapshot.path, NothingDrawn().rows_of), private, shell, plain

@@ -22,6 +22,7 @@ from tests.audit.generate import make_query, make_scene
 from tests.audit.harness import Tally, audit_scene, audit_stores, neighbours_of
 from tests.audit.snapshots import SnapshotStore
 from tests.audit.test_attained import KINDS
+from tests.kept_workers import kept_workers
 
 TRIPLES = int(os.environ.get("NOISEGATE_TRIPLES", "2000"))
 QUERIES, NEIGHBOURS, SCENES = 12, 4, 3
@@ -72,7 +73,9 @@ def test_generation_is_deterministic() -> None:
 @pytest.fixture(scope="module")
 def engine() -> Iterator[PrivateEngine]:
     """The real private engine."""
-    with closing(PrivateEngine(workers=1, threads=1, memory_limit_mb=512)) as engine:
+    with kept_workers():
+        engine = PrivateEngine(workers=1, threads=1, memory_limit_mb=512)
+    with closing(engine):
         yield engine
 
 

@@ -41,6 +41,7 @@ from server.build import build_services
 from server.journey import running
 from server.services import Services
 from server.settings import Settings
+from tests.kept_workers import kept_workers
 
 __all__ = [
     "ALPHA",
@@ -213,7 +214,8 @@ def two_worlds(home: Path) -> Iterator[tuple[Services, dict[FilterKind, str]]]:
     sources.mkdir(parents=True)
     settings = Settings(home=home, answer_tick_ms=1, requests_per_minute=1_000_000, requests_burst=1_000_000)
     upgrade(settings.database())
-    services = build_services(settings)
+    with kept_workers():
+        services = build_services(settings)
     try:
         for name, person in (("here", True), ("there", False)):
             path = _write(sources, name, person=person)

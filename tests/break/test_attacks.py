@@ -33,6 +33,7 @@ from server.build import build_services
 from server.services import Services
 from server.settings import Settings
 from tests.audit.worlds import without_waiting
+from tests.kept_workers import kept_workers
 
 pytestmark = pytest.mark.slow
 
@@ -91,7 +92,8 @@ def towns(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Towns]:
     (home / "sources").mkdir(parents=True)
     settings = Settings(home=home, answer_tick_ms=1, requests_per_minute=1_000_000, requests_burst=1_000_000)
     upgrade(settings.database())
-    services = build_services(settings)
+    with kept_workers():
+        services = build_services(settings)
     try:
         names = [f"attacker{i}" for i in range(3 * ATTACKERS + 35)]
         for name in names:

@@ -29,6 +29,7 @@ from server.settings import Settings
 from tests.clocks import Clock
 from tests.databases import postgresql_server, postgresql_template, postgresql_url
 from tests.journey.clinic import attach, open_account, question, stored, write_files
+from tests.kept_workers import kept_workers
 
 __all__ = ["postgresql_server", "postgresql_template", "postgresql_url"]
 
@@ -55,7 +56,8 @@ def pair(url: str, tmp_path: Path) -> Iterator[Pair]:
     with ExitStack() as stack:
         servers = []
         for _ in range(2):
-            services = build_services(settings)
+            with kept_workers():
+                services = build_services(settings)
             for close in reversed(services.closing):
                 stack.callback(close)
             stack.callback(services.jobs.close, seconds=5)

@@ -38,6 +38,7 @@ from server.settings import Settings
 from tests.audit.test_norms import weight_of_one
 from tests.audit.worlds import Answer, Event, half_line, learned, less_noise, told_too_much, without_waiting
 from tests.journey.clinic import question
+from tests.kept_workers import kept_workers
 
 pytestmark = pytest.mark.slow
 
@@ -173,7 +174,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def _served(home: Path) -> Iterator[Served]:
     settings = Settings(home=home, answer_tick_ms=1, requests_per_minute=1_000_000, requests_burst=1_000_000)
     upgrade(settings.database())
-    services = build_services(settings)
+    with kept_workers():
+        services = build_services(settings)
     try:
         for kind in FilterKind:
             services.registry.create_principal(kind.value, "analyst", actor="test")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import csv
+import functools
 import hashlib
 import json
 import random
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -21,6 +25,7 @@ from server.build import build_services
 from server.question import Question
 from server.services import JourneySteps, Services
 from server.settings import Settings
+from tests.kept_workers import kept_workers
 
 PEOPLE = 3_000
 
@@ -82,7 +87,8 @@ def services_of(home: Path) -> Iterator[Services]:
     # Each worker is a process to start, and hardly a test asks two questions at once.
     settings = Settings(home=home, engine_workers=1)
     upgrade(settings.database())
-    services = build_services(settings)
+    with kept_workers():
+        services = build_services(settings)
     try:
         yield services
     finally:
@@ -98,11 +104,26 @@ def attach(services: Services, path: Path) -> None:
 
 @contextmanager
 def clinic_in(home: Path) -> Iterator[tuple[Services, Path]]:
-    """The services of a home with the clinic attached, and the clinic's dataset file."""
+    """The services of a home with the clinic attached, and the clinic's dataset file.
+
+    A new home is a copy, secrets included, of one that each process makes once: to migrate and to attach takes a
+    second. A home that is there already is opened as it is.
+    """
+    if not (home / "secrets").exists():
+        shutil.copytree(_attached(), home, dirs_exist_ok=True)
+    with services_of(home) as services:
+        yield services, home / "sources" / "clinic.yaml"
+
+
+@functools.cache
+def _attached() -> Path:
+    """A home with the clinic attached and nobody at work in it, which goes with the process."""
+    home = Path(tempfile.mkdtemp(prefix="clinic-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
     path = write_files(home / "sources")
     with services_of(home) as services:
         attach(services, path)
-        yield services, path
+    return home
 
 
 def open_account(

@@ -17,6 +17,7 @@ from server.answer_rows import AnswerRows, assemble, shapes
 from server.derived.draws import spread
 from sql_rewrite.bound import bound
 from sql_rewrite.lift import lift
+from tests.kept_workers import kept_workers
 from tests.sql_rewrite.datasets import CLINIC
 
 SQL = "SELECT sex, COUNT(*) AS n, RANK() OVER (ORDER BY COUNT(*) DESC) AS place FROM people GROUP BY sex ORDER BY sex"
@@ -25,7 +26,9 @@ SQL = "SELECT sex, COUNT(*) AS n, RANK() OVER (ORDER BY COUNT(*) DESC) AS place 
 @pytest.fixture(scope="module")
 def shell() -> Iterator[ShellEngine]:
     """One worker for all tests."""
-    with closing(ShellEngine(workers=1)) as engine:
+    with kept_workers():
+        engine = ShellEngine(workers=1)
+    with closing(engine):
         yield engine
 
 

@@ -15,6 +15,7 @@ from privacy.release import ColumnKind, ReleasedColumn
 from server.arranging import arranged
 from sql_rewrite.lift import lift
 from sql_rewrite.released import ROW
+from tests.kept_workers import kept_workers
 from tests.sql_rewrite.datasets import CLINIC
 
 CORE = "SELECT education AS e, born AS b, COUNT(*) AS n, AVG(hours) AS h FROM people GROUP BY education, born"
@@ -56,7 +57,8 @@ def orders(source: random.Random) -> str:
 
 @pytest.fixture(scope="module")
 def shell() -> Any:
-    engine = ShellEngine(workers=1)
+    with kept_workers():
+        engine = ShellEngine(workers=1)
     yield engine
     engine.close()
 

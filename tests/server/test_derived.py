@@ -25,6 +25,7 @@ from server.answer_rows import AnswerRows, assemble
 from server.derived.cells import NoInterval
 from sql_rewrite.lift import lift
 from sql_rewrite.released import ROW
+from tests.kept_workers import kept_workers
 from tests.mechanisms.support import SeededBits, count, moments, units
 from tests.sql_rewrite.datasets import CLINIC
 
@@ -45,7 +46,9 @@ BY_HIDDEN = "SELECT education AS sex, COUNT(*) AS n FROM people GROUP BY educati
 @pytest.fixture(scope="module")
 def shell() -> Iterator[ShellEngine]:
     """One worker for all tests."""
-    with closing(ShellEngine(workers=1)) as engine:
+    with kept_workers():
+        engine = ShellEngine(workers=1)
+    with closing(engine):
         yield engine
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from engines.shell import ShellEngine
 from mechanisms.measurements.levels import GaussianLevels, LaplaceLevels
+from tests.kept_workers import kept_workers
 from tests.server.test_derived import answer, core, counted, hits, least_covered
 from tests.thinned import slow_ones
 
@@ -22,7 +23,9 @@ ROLLUP = "SELECT sex, COUNT(*) AS n FROM people GROUP BY ROLLUP (sex)"
 @pytest.fixture(scope="module")
 def shell() -> Iterator[ShellEngine]:
     """One worker for all tests."""
-    with closing(ShellEngine(workers=1)) as engine:
+    with kept_workers():
+        engine = ShellEngine(workers=1)
+    with closing(engine):
         yield engine
 
 

@@ -23,6 +23,7 @@ from server.app import create_app
 from server.build import build_services
 from server.services import Services
 from server.settings import Settings
+from tests.kept_workers import kept_workers
 
 __all__ = ["LEFT", "Left", "OldHome", "archive_of", "copy_to", "entries_of", "unpack"]
 
@@ -143,7 +144,8 @@ class OldHome:
     @contextlib.contextmanager
     def serving(self) -> Iterator[OldHome]:
         """The services of the home, started as `serve` starts them."""
-        self.services = build_services(self.settings)
+        with kept_workers():
+            self.services = build_services(self.settings)
         try:
             yield self
         finally:

@@ -1,0 +1,98 @@
+"""Engine workers that outlive the services of one test: the next services of the process are given the same ones.
+
+Starting the five workers of a home takes more processor time than most tests, and hardly a test is about their start.
+Everything else is the services' own: engines, slots, counts of incidents, and what is opened ahead. An engine that is
+closed answers nothing more; workers that somebody still uses at that moment end with it, as they do when served.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from engines.pool import Pool
+from engines.process import Failure, WorkerOptions
+from engines.turns import Slots
+
+__all__ = ["kept_workers"]
+
+KEPT_MAX = 2
+"""Most pools of one kind that wait for services: tests with two servers have two of each."""
+
+_lock = threading.Lock()
+_waiting: dict[str, list[Pool]] = defaultdict(list)
+
+
+@contextmanager
+def kept_workers() -> Iterator[None]:
+    """Engines that are made inside are given workers that run already, and leave them to others when they close."""
+    with patch("engines.private.Pool", KeptPool), patch("engines.shell.Pool", KeptPool):
+        yield
+
+
+class KeptPool:
+    """What one engine has of a pool: the pool itself, until the engine closes it."""
+
+    def __init__(self, options: WorkerOptions, *, size: int, recycle_after: int, directory: Path | None = None) -> None:
+        self._kind = repr((options, size, recycle_after, directory))
+        with _lock:
+            pool = _waiting[self._kind].pop() if _waiting[self._kind] else None
+        if pool is None or not pool.usable():
+            pool = Pool(options, size=size, recycle_after=recycle_after, directory=directory)
+        self._size = size
+        self._pool: Pool | None = pool
+
+    def __getattr__(self, name: str) -> Any:
+        """What a pool does; of a closed one, what a closed one says."""
+        return getattr(self._pool, name) if self._pool is not None else _CLOSED[name]
+
+    def close(self) -> None:
+        """Leaves the pool to the next engine of its kind, or closes it where it is in use or not wanted."""
+        pool, self._pool = self._pool, None
+        if pool is None:
+            return
+        if _is_left_alone(pool):
+            pool._slots, pool._brief = Slots(self._size), Slots(1)
+            with pool._changed:
+                pool._warm.clear()
+            with _lock:
+                if len(_waiting[self._kind]) < KEPT_MAX:
+                    _waiting[self._kind].append(pool)
+                    return
+        pool.close()
+
+
+_CLOSED: dict[str, Callable[..., object]] = {
+    "call": lambda *_, **__: Failure.UNAVAILABLE,
+    "lease": lambda **_: Failure.UNAVAILABLE,
+    "warm": lambda *_, **__: None,
+    "wait_ready": lambda **_: False,
+    "usable": lambda: False,
+    "process_ids": list,
+}
+
+
+def _is_left_alone(pool: Pool) -> bool:
+    """Whether a pool serves nobody, when the measurement that each start of a server begins has ended."""
+    until = time.monotonic() + 1
+    while pool._brief._turns.running and time.monotonic() < until:
+        time.sleep(0.01)
+    with pool._changed:
+        waiting = [*pool._slots._waiting, *pool._brief._waiting]
+        running = pool._slots._turns.running + pool._brief._turns.running
+        return not (pool._closed or pool._parked or waiting or running) and pool._failed_starts == 0
+
+
+@atexit.register
+def _end() -> None:
+    """Nothing is kept longer than the process."""
+    for pools in _waiting.values():
+        while pools:
+            pools.pop().close()
