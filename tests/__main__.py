@@ -24,6 +24,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.memory import folder_in_memory
+
 __all__ = ["main", "pytest_arguments", "tool_command"]
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -48,6 +50,9 @@ def main(command: str, arguments: list[str]) -> int:
         return 0
     # Tests start Python several hundred times, and each start would compile the project anew.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    # Where pytest makes its folders; it removes those of tests that pass (pyproject.toml).
+    if command in ("test", "dev") and (folder := folder_in_memory()) is not None:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", folder)
     if command == "test":
         os.chdir(ROOT)
         _replace(["pytest", *pytest_arguments(arguments)])

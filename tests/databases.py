@@ -17,6 +17,7 @@ import pytest
 from sqlalchemy import create_engine, make_url, text
 
 from migrations.upgrade import upgrade
+from tests.memory import folder_in_memory
 
 POSTGRESQL_VARIABLE = "NOISEGATE_TEST_POSTGRESQL_URL"
 
@@ -43,16 +44,6 @@ class EmptyDatabase:
         self._run(f"DROP DATABASE {self.name} WITH (FORCE)")
 
 
-def _in_memory() -> str | None:
-    """A folder in memory where there is room: databases are made there in a tenth of the time, as durably set."""
-    folder = "/dev/shm"
-    try:
-        roomy = shutil.disk_usage(folder).free > 2 * 2**30 and os.access(folder, os.W_OK)
-    except OSError:
-        return None
-    return folder if roomy else None
-
-
 @pytest.fixture(scope="session")
 def postgresql_server() -> Iterator[str]:
     """The address of a PostgreSQL server on which databases may be made and dropped."""
@@ -63,7 +54,7 @@ def postgresql_server() -> Iterator[str]:
     # Not in pytest's own temporary folder: another pytest that starts takes the rights of other users away from it,
     # and PostgreSQL does not run as root.
     with tempfile.TemporaryDirectory(
-        prefix="noisegate-postgresql-", dir=_in_memory(), ignore_cleanup_errors=True
+        prefix="noisegate-postgresql-", dir=folder_in_memory(), ignore_cleanup_errors=True
     ) as folder:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -144,7 +144,7 @@ def test_every_aggregate_has_one_estimator() -> None:
 
 @pytest.mark.parametrize("values", SAMPLES, ids=repr)
 @pytest.mark.parametrize(("function", "form"), FORMS, ids=lambda value: getattr(value, "name", value))
-@pytest.mark.sparse(4)
+@pytest.mark.sparse(10)
 def test_the_definition_is_that_of_the_engine(
     function: AggregateFunction, form: str, values: tuple[float, ...]
 ) -> None:

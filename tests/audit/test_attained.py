@@ -92,7 +92,7 @@ def test_every_kind_of_bound_is_attained(kind: str) -> None:
         assert most[kind] == 1
 
 
-@pytest.mark.sparse(9)
+@pytest.mark.sparse(18)
 @pytest.mark.parametrize("spread", [(3, 3), (50, 1), (1, 1), (2, 0)])
 @pytest.mark.parametrize(
     ("call", "kind"),

@@ -125,6 +125,7 @@ def _scores(scene_: Scene, core: BoundedCore, units: frozenset[Any], *, seed: in
         return _placed(core.described, store.exact(lower(core)))
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize("sql", QUERIES)
 def test_one_unit_moves_a_choice_by_no_more_than_is_charged(sql: str) -> None:
     """Shows sensitivity, direction, number of parts and range of the chances, on units of 0, 1, 3, 5 and 50 rows."""

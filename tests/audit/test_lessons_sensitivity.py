@@ -115,6 +115,7 @@ def test_c16_noise_is_never_zero(limits: tuple[str, str], call: str) -> None:
             assert len(set(measurement.noise(200, FixedBits(1)).tolist())) > 1
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize("rows", [1, 5, 50])
 @pytest.mark.parametrize(
     ("call", "kind"),

@@ -49,6 +49,7 @@ WORLD = scene(
 )
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize("gaussian", [False, True], ids=["laplace", "gaussian"])
 @pytest.mark.parametrize("without", [0, 1, 2, 3])
 def test_one_unit_changes_no_more_than_the_event_says(without: int, gaussian: bool) -> None:

@@ -90,7 +90,7 @@ def audited(scene_: Scene, sql: str, *, below: bool = False) -> Fraction:
 @pytest.mark.parametrize(
     ("sql", "below"), [(sql, place % 2 == 0) for place, sql in enumerate(QUERIES)] + [(QUERIES[0], False)]
 )
-@pytest.mark.sparse(3)
+@pytest.mark.sparse(7)
 def test_one_unit_moves_a_distance_by_no_more_than_is_charged(sql: str, *, below: bool) -> None:
     """Shows sensitivity and direction in either direction of a monitor, on units of 0, 1, 3, 5 and 50 rows."""
     for bounds in (("0", "10"), ("-10", "4"), ("-10", "-4")):

@@ -129,6 +129,7 @@ SMOOTH, SAMPLED = QuantileMechanism.SMOOTH, QuantileMechanism.SAMPLE_AND_AGGREGA
 ONE_EACH = "SELECT MEDIAN(y) FROM people"
 
 
+@pytest.mark.sparse(2)
 @pytest.mark.parametrize(
     ("sql", "method"),
     [(ONE_EACH, SMOOTH), ("SELECT k, MEDIAN(y) FROM people GROUP BY k", SMOOTH), (ONE_EACH, SAMPLED),

@@ -93,7 +93,7 @@ SEVERAL = (
 """Of units with 0, 1, 2, 3, 4 and 30 rows, with nothing, NULL, infinities and extremes among them."""
 
 
-@pytest.mark.sparse(4)
+@pytest.mark.sparse(8)
 @pytest.mark.parametrize("sql", SEVERAL)
 @pytest.mark.parametrize(
     "bound", [ContributionBound(3, 2, 3), ContributionBound(8, 1, 8), ContributionBound(2, 5, 7)], ids=str

@@ -126,7 +126,7 @@ def side(
     return Side((core,), (statement,), calibration, (CoreSide(keys, tuple(recorder.calls)),))
 
 
-@pytest.mark.sparse(3)
+@pytest.mark.sparse(6)
 @pytest.mark.parametrize("sql", TEXTS)
 def test_one_unit_stays_within_its_bound_whatever_was_released(sql: str) -> None:
     """Shows the sums of the reference, and those of each neighbour within the sensitivities, for extremes too."""

@@ -105,6 +105,7 @@ def audited(scene_: Scene, sql: str, bounds: AskedContribution | None = None) ->
     return greatest
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize("sql", QUERIES)
 def test_one_unit_moves_what_meets_noise_by_no_more_than_is_charged(sql: str) -> None:
     """Shows for cells, comparisons and pieces that their changes are within the events, with units of 0 to 50 rows, and

@@ -103,6 +103,7 @@ def audited(
     return used
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize("rows", [1, 3, 50])
 def test_one_unit_changes_all_marginals_by_no_more_than_is_charged(rows: int) -> None:
     """Shows the norm over all marginals, on units of 0, 1, 3, 5 and 50 rows with NULL and extremes; some attain it."""

@@ -100,7 +100,7 @@ def audit(seed: int, *, exact: bool = True) -> None:
                     require(found == reference(scene, histogram, present), "not the histogram that is defined")
 
 
-@pytest.mark.sparse(4)
+@pytest.mark.sparse(8)
 @pytest.mark.parametrize("seed", range(SCENES))
 def test_a_unit_moves_one_count_of_each_end(seed: int) -> None:
     """Random declarations and rows, joins to the unit included."""

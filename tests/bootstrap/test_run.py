@@ -12,6 +12,7 @@ import pytest
 
 from tests.__main__ import WORKERS, pytest_arguments
 from tests.bootstrap.script import CHECKOUT
+from tests.memory import folder_in_memory
 from tests.skipped import skip_table
 
 SKIPPING = """
@@ -72,3 +73,14 @@ def test_skipped_tests_are_explained(tmp_path: Path, workers: str) -> None:
 def test_arguments_go_through_to_pytest(given: list[str], expected: list[str]) -> None:
     """Two workers unless the caller chose otherwise."""
     assert pytest_arguments(given) == expected
+
+
+def test_tests_write_to_memory_where_there_is_room(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Else pytest uses the system's place for temporary files, as it does for who calls it by itself."""
+    monkeypatch.setattr("tests.memory.FOLDER", str(tmp_path))
+    monkeypatch.setattr("tests.memory.FREE_BYTES", 0)
+    assert folder_in_memory() == str(tmp_path)
+    monkeypatch.setattr("tests.memory.FREE_BYTES", 2**80)
+    assert folder_in_memory() is None
+    monkeypatch.setattr("tests.memory.FOLDER", str(tmp_path / "none"))
+    assert folder_in_memory() is None

@@ -71,6 +71,7 @@ def test_bad_names_are_refused(empty_home: Path, name: str) -> None:
     assert cli("key", "list", "--json", "--home", str(empty_home)).json == []
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize("days", ["0", "-1", "4000", "nan", "1e3", "soon"])
 def test_bad_days_are_refused(empty_home: Path, days: str) -> None:
     """The life of a key is a whole number of days, from 1 to 3650."""

@@ -43,6 +43,7 @@ HIDDEN = [
 ]
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize("sql", [*DECLARED, *HIDDEN])
 def test_the_groups_are_those_of_the_engine(clinic: Clinic, sql: str) -> None:
     """With everybody's groups declared, or far above the threshold, the answer is DuckDB's."""

@@ -93,7 +93,7 @@ def test_every_bound_is_attained(call: str, kind: str, spread: tuple[int, int]) 
         assert most[kind] == 1
 
 
-@pytest.mark.sparse(4)
+@pytest.mark.sparse(8)
 @pytest.mark.parametrize("rows", [0, 1, 5, 50])
 @pytest.mark.parametrize("shared", [0, 3, 50])
 def test_shared_values_count_once(rows: int, shared: int) -> None:

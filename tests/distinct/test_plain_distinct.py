@@ -47,7 +47,7 @@ QUERIES: list[tuple[str, dict[str, Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.sparse(4)
+@pytest.mark.sparse(8)
 @pytest.mark.parametrize(("sql", "parameters"), QUERIES, ids=lambda value: value if isinstance(value, str) else "")
 def test_the_answer_is_plain(clinic: Clinic, sql: str, parameters: dict[str, Any]) -> None:
     """Every shape, over columns and expressions, beside other aggregates, public and hidden keys, filters."""

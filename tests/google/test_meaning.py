@@ -32,6 +32,7 @@ def test_a_spelling_is_the_plain_question(plain: str, google: str) -> None:
     assert said
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize(("google", "plain"), [*MEANT, *DECIDED])
 def test_the_meaning_is_that_of_the_plain_text(shop: Clinic, google: str, plain: str) -> None:
     """Shows the numbers of DuckDB at a huge epsilon."""

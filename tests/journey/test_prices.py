@@ -263,7 +263,7 @@ def test_estimates_show_both_families_and_what_they_leave(analyst: Callable[...,
 @pytest.mark.parametrize(
     "sql", [COUNT, SUM, HIDDEN, "SELECT ward, AVG(cost) AS c FROM visits GROUP BY ward", "SELECT 1"]
 )
-@pytest.mark.sparse(4)
+@pytest.mark.sparse(8)
 def test_what_an_estimate_names_as_the_least_is_answered(
     analyst: Callable[..., Any], sql: str, noise: str, delta: str
 ) -> None:

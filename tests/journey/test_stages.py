@@ -151,6 +151,7 @@ def spent(services: Services, who: str) -> Fraction:
     return Fraction(leaf.limit.epsilon - leaf.remaining_epsilon())
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize("sql", QUESTIONS)
 def test_without_noise_it_is_what_the_engine_says(
     services: Services, plain: duckdb.DuckDBPyConnection, sql: str

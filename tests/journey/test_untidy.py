@@ -82,7 +82,7 @@ def asked(api: Api, sql: str, path: str = "/v1/queries", **options: Any) -> tupl
     return sent.status_code, dict(json.loads(sent.content))
 
 
-@pytest.mark.sparse(4)
+@pytest.mark.sparse(9)
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize("call", ["AVG", "SUM", "STDDEV", "COUNT"])
 def test_every_column_is_answered_or_warned_of(served: tuple[Services, Api], column: str, call: str) -> None:

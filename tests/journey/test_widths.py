@@ -95,7 +95,7 @@ def compare(expected: dict[str, Any], answer: dict[str, Any]) -> int:
     return compared
 
 
-@pytest.mark.sparse(4)
+@pytest.mark.sparse(9)
 @pytest.mark.parametrize("kind", [FilterKind.APPROXIMATE, FilterKind.PURE])
 @pytest.mark.parametrize("sql", SHAPES)
 def test_an_estimate_has_the_half_widths_of_the_answer(
@@ -125,7 +125,7 @@ def test_the_shapes_have_half_widths_to_compare(services: Services, analyst: Ana
     assert compared >= len(SHAPES) - 3
 
 
-@pytest.mark.sparse(4)
+@pytest.mark.sparse(9)
 @pytest.mark.parametrize("kind", [FilterKind.APPROXIMATE, FilterKind.PURE])
 @pytest.mark.parametrize("sql", SHAPES)
 def test_a_wanted_half_width_is_met(services: Services, analyst: Analyst, sql: str, kind: FilterKind) -> None:

@@ -40,7 +40,7 @@ def tail(scales: np.ndarray[Any, Any], variance: float, reach: float) -> float:
         ([1.0, 1.0], 5.0),
     ],
 )
-@pytest.mark.sparse(4)
+@pytest.mark.sparse(8)
 def test_a_sum_of_noise_exceeds_its_quantile_no_more_often_than_said(scales: list[float], variance: float) -> None:
     """The tail at the quantile is at most alpha, and not below 0.9 alpha: neither too narrow nor much too wide."""
     one = np.array([scales])

@@ -59,6 +59,7 @@ def violations(encoder: LocalEncoder, monkeypatch: pytest.MonkeyPatch) -> list[s
     return found
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize("name", [kind.name for kind in ENCODINGS])
 def test_every_encoder_has_exactly_the_law_and_the_ratio_it_states(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """All inputs, all reports: the probabilities are fractions, and the greatest ratio is attained."""

@@ -77,7 +77,7 @@ LOG_NORMAL = np.exp(np.random.Generator(np.random.PCG64(3)).normal(2, 1.5, 5_000
     ],
     ids=["Zipf 0.6", "Zipf 0.8", "Zipf 1.1", "log-normal", "log-normal up to 1,000", "Poisson", "200 units"],
 )
-@pytest.mark.sparse(3)
+@pytest.mark.sparse(6)
 def test_chosen_norms_are_nearly_as_good_as_the_best_in_hindsight(
     norms: np.ndarray[tuple[int], np.dtype[np.float64]], greatest: float, most: float
 ) -> None:

@@ -214,7 +214,7 @@ HIGHER = (A.SKEWNESS, A.KURTOSIS, A.KURTOSIS_POPULATION, A.AVERAGE, A.VARIANCE_S
 
 @pytest.mark.parametrize("price", PRICES)
 @pytest.mark.parametrize("rows", [3, 30, 5000])
-@pytest.mark.sparse(3)
+@pytest.mark.sparse(6)
 def test_intervals_of_higher_moments_cover(price: str, rows: int) -> None:
     """Skewness and kurtosis, and what else their moments hold; with many rows they are little wider than it asks."""
     statistic = moments(degree=4, nulls=True)

@@ -97,6 +97,7 @@ def test_shapes_hold_all_places_and_stay_as_they_are() -> None:
     assert all(b**h >= n for n in range(1, 4097) for b, h in [shape_of(n)])
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize("rows", [1, 2, 7, 400])
 @pytest.mark.parametrize("price", PRICES)
 def test_intervals_hold_the_truth(price: str, rows: int) -> None:

@@ -81,6 +81,7 @@ def of_one_norm(groups: int, rows: float) -> Floats:
     return np.full((3_000, groups), rows)
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize("mu", [0.3, 1.0])
 @pytest.mark.parametrize(("groups", "rows", "of"), [(4, 1, NormOf.UNITS), (1, 16, NormOf.ROWS), (4, 8, NormOf.SUM)])
 def test_units_at_the_end_of_a_bin_are_not_cut_in_silence(groups: int, rows: float, of: NormOf, mu: float) -> None:

@@ -69,6 +69,7 @@ def true_distances(stable: Callable[[Counts], int], width: int, change: int, mos
     return found
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize(("terms", "change"), [(MEDIAN, 1), (MEDIAN, 2), (QUARTILES, 1)])
 def test_the_distance_is_never_above_that_of_its_definition(terms: tuple[Term, ...], change: int) -> None:
     """Shows a lower bound on every small table, one apart between neighbours, and stability from one on."""
@@ -148,6 +149,7 @@ def far_apart(change: int) -> list[Counts]:
     ]
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize(
     "one",
     [quantiles(width=1), quantiles(width=1, change=2), quantiles(width=1, terms=QUARTILES), mode(), mode(change=2)],

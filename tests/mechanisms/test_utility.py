@@ -37,6 +37,7 @@ def column(name: str) -> np.ndarray:
         return np.array([int(float(row[field])) for row in rows])
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.adult
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda v: f"{v['col']}-{v['width']}-{v['eps']}")
 def test_errors_reach_the_vectors(vector: dict) -> None:

@@ -61,7 +61,7 @@ def chance_of_any(sigma: Fraction, groups: int, threshold: int) -> mpmath.mpf:
     return -mpmath.expm1(groups * mpmath.log1p(-mpmath.erfc(reach / mpmath.sqrt(2)) / 2))
 
 
-@pytest.mark.sparse(4)
+@pytest.mark.sparse(7)
 @pytest.mark.parametrize("scale", [Fraction(1, 64), Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(40)], ids=str)
 @pytest.mark.parametrize("delta", [Fraction(1, 4), Fraction(1, 10**6), Fraction(1, 10**12)], ids=str)
 def test_no_number_of_groups_passes_with_more_than_delta(scale: Fraction, delta: Fraction) -> None:

@@ -155,7 +155,7 @@ def _lowest_ratio(epsilon: mpmath.mpf, mu: mpmath.mpf, *, of_laplace: bool) -> m
     return lowest
 
 
-@pytest.mark.sparse(4)
+@pytest.mark.sparse(8)
 @pytest.mark.parametrize("text", ["0.01", "0.1", "0.7", "1", "3", "8", "20"])
 @pytest.mark.parametrize("of_laplace", [True, False], ids=["laplace", "box"])
 def test_a_gaussian_dominates(text: str, of_laplace: bool) -> None:

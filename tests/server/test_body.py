@@ -123,6 +123,7 @@ def test_other_media_types_are_415(world: World, headers: dict[str, str]) -> Non
     assert (response.status_code, response.json()["code"]) == (415, "unsupported_media_type")
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize(
     "change",
     [

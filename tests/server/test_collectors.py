@@ -236,6 +236,7 @@ def test_malformed_reports_are_refused(world: World, body: dict[str, Any]) -> No
     assert state(world) == before
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize(
     ("changes", "says"),
     [

@@ -161,7 +161,7 @@ def test_a_doubled_count_does_not_cover_less_than_it_says(shell: ShellEngine, pr
     assert covered / trials < 1 - 0.4 * float(1 - Fraction(level)) or level in LEVELS[2:]
 
 
-@pytest.mark.sparse(5)
+@pytest.mark.sparse(10)
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("price", PRICES)
 def test_sums_of_cells_cover_at_every_confidence(shell: ShellEngine, price: str, level: str) -> None:

@@ -321,6 +321,7 @@ def test_what_belongs_to_others_is_not_there(world: World) -> None:
     assert met == {403, 404}
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize("name", NAMING)
 def test_a_dataset_of_others_is_not_there_for_a_question_or_a_list(asked: Api, name: str) -> None:
     """The same where a body or a list names it, on the real journey; an analyst with an account gets another answer."""

@@ -111,6 +111,7 @@ def test_what_is_said_of_differences_is_true_of_them() -> None:
     assert not broken(5, 400)
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize(
     ("module", "name", "wrong"),
     [

@@ -66,7 +66,7 @@ def test_an_inexact_operator_makes_no_public_keys(monkeypatch: pytest.MonkeyPatc
     assert map_domain(length, 100) is None
 
 
-@pytest.mark.sparse(4)
+@pytest.mark.sparse(10)
 @pytest.mark.parametrize("name", sorted(REGISTRY))
 def test_a_forgotten_claim_changes_no_answer(name: str) -> None:
     """Guards and NULLs that are not needed cost time: the engine gives the same values, within what is promised."""

@@ -37,6 +37,7 @@ def moments(seed: int, *, clock: bool) -> list[datetime.datetime]:
     return [day + datetime.timedelta(seconds=r.choice([0, 1, 86_399]) if clock else 0) for day in days]
 
 
+@pytest.mark.sparse(5)
 @pytest.mark.parametrize(
     "interval", ["30 DAY", "1 MONTH", "'1 month 2 days'", "18 YEAR", "-1 MONTH", "0 DAY", "36 HOUR"]
 )

@@ -288,7 +288,7 @@ def announced(text: str) -> bool:
     return bool(halves or kept)
 
 
-@thinned(10)
+@thinned(20)
 def test_expressions_mean_what_duckdb_means(clinic: Clinic, every: int) -> None:
     """Shows 0 differences over more than 4,500 accepted expressions, value by value, where DuckDB does not raise."""
     engine = Expressions(clinic)
@@ -458,7 +458,7 @@ def fate(text: str) -> str:
     return "answered"
 
 
-@pytest.mark.sparse(12)
+@pytest.mark.sparse(24)
 @pytest.mark.parametrize("name", list(FAMILIES))
 def test_constructs_repeated_without_end_meet_their_fate_soon(name: str) -> None:
     """Shows that a construct repeated as often as a text can hold it gets its code with a bounded amount of work."""
@@ -478,6 +478,7 @@ def test_long_texts_of_analysts_are_answered(name: str) -> None:
     assert calls < CALLS_MAX
 
 
+@pytest.mark.sparse(2)
 @pytest.mark.parametrize(
     "name", ["alternatives", "conjunctions", "alternatives of conjunctions", "groups of alternatives"]
 )

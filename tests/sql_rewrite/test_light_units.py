@@ -139,6 +139,7 @@ def _differs(connection: duckdb.DuckDBPyConnection, text: str, shape: str) -> bo
     )
 
 
+@pytest.mark.sparse(5)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("text", [*MEDIANS, *SUMS])
 def test_what_is_kept_gives_the_integers_of_grouping(rows: duckdb.DuckDBPyConnection, text: str, shape: str) -> None:
