@@ -40,6 +40,10 @@ class Clinic:
         self._keys[name] = self.services.registry.create_key(name, label="test", days=1, actor="test").text
         return open_account(self.services.ledger, name, **account) if role == "analyst" else ""
 
+    def key(self, who: str) -> str:
+        """The API key of a principal."""
+        return self._keys[who]
+
     def somebody(self, **account: Any) -> tuple[str, str]:
         """A fresh analyst, and its account."""
         name = f"analyst{next(_NUMBERS)}"
