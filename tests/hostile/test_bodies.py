@@ -1,5 +1,5 @@
-"""Hostile bodies of everything that is charged once and read afterwards, with real parts: numbers, texts and shapes that
-no honest client sends are refused with words, cost nothing and reach no row.
+"""Hostile bodies of everything that is charged once and read afterwards, with real parts: numbers, texts and shapes
+that no honest client sends are refused with words, cost nothing and reach no row.
 
 Each body is an honest one with one field exchanged, as the bytes that are sent. A control shows that the honest ones
 are estimated.
