@@ -110,10 +110,10 @@ class ResourceSteps(Protocol):
     """What all resources share (server/resources/resources.py). Synchronous; called on threads."""
 
     def abandon(self, begun: AdmittedQuery) -> None:
-        """Voids a resource that never got a slot."""
+        """Voids a resource, or a statistic, that never got a slot."""
 
     def cancel(self, identifier: str) -> QueryStatus | None:
-        """Voids a resource that did not start; the state afterwards."""
+        """Voids a resource, or a statistic, that did not start; the state afterwards."""
 
 
 class ModelSteps(Protocol):
@@ -143,9 +143,6 @@ class StatisticSteps(Protocol):
 
     def complete(self, asked: ToAsk) -> bytes:
         """Tests and releases it, at a visible moment: the stored answer. Raises ExecutionFailed."""
-
-    def abandon(self, asked: ToAsk) -> None:
-        """Voids one that never got a slot."""
 
 
 class MonitorSteps(Protocol):

@@ -74,6 +74,18 @@ P = TypeVar("P", bound=Offered)
 R = TypeVar("R", bound=ResourceRow)
 
 
+class Charging(AdmittedQuery, Protocol):
+    """What is charged, and waits for its turn to read rows."""
+
+    @property
+    def owner(self) -> str:
+        """Whose it is."""
+
+    @property
+    def started(self) -> float:
+        """When it was asked for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Begun(Generic[P, R]):
     """A resource that is charged and stored, and has read no row. `started` is when it was asked for.
@@ -91,6 +103,11 @@ class Begun(Generic[P, R]):
     def query_id(self) -> str:
         """Its identifier, which is that of its query."""
         return self.row.id
+
+    @property
+    def owner(self) -> str:
+        """Whose it is."""
+        return self.row.principal
 
 
 @dataclass(slots=True)
@@ -147,15 +164,19 @@ class Resources:
             # No row was read, and nothing will be: the charge goes back.
             self.end(identifier, void=True)
             raise
+        self.wait(identifier)
+        return Begun(stored, planned, tuple(reserved.charged), reserved.reused, started)
+
+    def wait(self, identifier: str) -> None:
+        """From here on a query that is charged waits for its turn, and may be cancelled."""
         with self._lock:
             self._waiting.add(identifier)
-        return Begun(stored, planned, tuple(reserved.charged), reserved.reused, started)
 
     # What is done for it
 
     def make(
         self,
-        begun: Begun[P, R],
+        begun: Charging,
         work: Work,
         read: Callable[[EngineLease, VisibleRun], T],
         made: Callable[[T], bytes],
@@ -167,18 +188,18 @@ class Resources:
         """
         self._require_turn(begun.query_id)
         try:
-            found = self.read(read, name=begun.query_id, owner=begun.row.principal, work=work, started=begun.started)
+            found = self.read(read, name=begun.query_id, owner=begun.owner, work=work, started=begun.started)
         except ExecutionFailed as failed:
             ended = self.end(begun.query_id, void=not failed.started)
             raise ExecutionFailed(started=failed.started or not ended) from None
         return self._settled(begun, lambda: made(found), releases)
 
-    def settle(self, begun: Begun[P, R], made: Callable[[], bytes]) -> bytes:
+    def settle(self, begun: Charging, made: Callable[[], bytes]) -> bytes:
         """Stores what becomes of a resource that reads no rows to be there. Errors: ExecutionFailed."""
         self._require_turn(begun.query_id)
         return self._settled(begun, made, ())
 
-    def _settled(self, begun: Begun[P, R], made: Callable[[], bytes], releases: Sequence[StoredRelease]) -> bytes:
+    def _settled(self, begun: Charging, made: Callable[[], bytes], releases: Sequence[StoredRelease]) -> bytes:
         try:
             content = made()
             self.ledger.post(begun.query_id, tuple(releases), content)

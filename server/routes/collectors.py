@@ -17,6 +17,7 @@ from server.auth import PUBLIC, Caller, roles, services_of
 from server.errors import Problem
 from server.formats import Column, Table
 from server.once import ONCE_TEXT, once
+from server.resources.kinds import ResourceState
 from server.roles import Role
 from server.routes.common import (
     OTHER_FORMATS,
@@ -29,6 +30,7 @@ from server.routes.common import (
     page_response,
     sent,
 )
+from server.routes.resources import After, Count
 from server.routes.sight import visible_collector
 from server.services import Services
 from server.store.collectors import StoredCollector
@@ -59,7 +61,7 @@ _LAW = {"encoding": "randomised_response", "size": 3, "ratio": "11674931554"}
 _EXAMPLE = {
     "id": "c_5f0c1d2e3a4b5f0c1d2e",
     "question": "Do you smoke?",
-    "state": "open",
+    "status": "settled",
     "size": 3,
     "missing": "(no answer)",
     "encoding": "randomised_response",
@@ -79,16 +81,15 @@ _EXAMPLE = {
         "budget": "/v1/budgets/b_5f0c1d2e3a4b5f0c1d2e",
     },
 }
-_After = Annotated[str, Query(pattern=r"^[A-Za-z0-9_.-]{0,80}$", description="`next` of the page before.")]
-_Count = Annotated[int, Query(ge=1, le=500, description="Members per page.")]
 
 
 def _acts(services: Services) -> Collectors:
     return Collectors(services.ledger, services.registry)
 
 
-def _state(collector: StoredCollector) -> str:
-    return "open" if collector.closed is None else "closed"
+def _status(collector: StoredCollector) -> str:
+    """As of every resource: a collector is there once it is charged."""
+    return (ResourceState.SETTLED if collector.closed is None else ResourceState.CLOSED).value
 
 
 def _body(collector: StoredCollector) -> dict[str, object]:
@@ -99,7 +100,7 @@ def _body(collector: StoredCollector) -> dict[str, object]:
     return {
         "id": collector.id,
         "question": collector.question,
-        "state": _state(collector),
+        "status": _status(collector),
         "size": len(collector.domain),
         "missing": collector.missing,
         "encoding": collector.encoding,
@@ -126,19 +127,22 @@ def _body(collector: StoredCollector) -> dict[str, object]:
     **describe(
         "listCollectors",
         "List collectors",
-        "Questions whose answers people randomise themselves, in order of identifiers.",
+        "Questions whose answers people randomise themselves, newest first.",
         tag="Collectors",
         answers={200: (CollectorList, {"collectors": [_EXAMPLE], "next": None})},
+        problems=("not_found",),
     ),
 )
 async def list_collectors(
     request: Request,
     caller: Annotated[Caller, Depends(roles(*Role))],
-    count: _Count = 100,
-    after: _After = "",
+    count: Count = 20,
+    after: After = None,
 ) -> Response:
     """GET /v1/collectors."""
     registry = services_of(request).registry
+    if after is not None:
+        await visible_collector(request, after)
     found = await in_thread(lambda: registry.collectors(after=after, count=count + 1))
     return await in_thread(
         lambda: page_response("collectors", found, count, body=_body, after=lambda collector: collector.id)
@@ -212,7 +216,7 @@ async def get_collector(
                 {
                     "id": _EXAMPLE["id"],
                     "question": "Do you smoke?",
-                    "state": "open",
+                    "status": "settled",
                     "domain": ["yes", "no", "(no answer)"],
                     "missing": "(no answer)",
                     "epsilon": "1",
@@ -235,7 +239,7 @@ async def get_question(request: Request, collector_id: str, caller: Annotated[Ca
             {
                 "id": found.id,
                 "question": found.question,
-                "state": _state(found),
+                "status": _status(found),
                 "domain": list(found.domain),
                 "missing": found.missing,
                 "epsilon": decimal_text(found.epsilon),
@@ -320,21 +324,21 @@ def _slow_down(request: Request) -> None:
         )
 
 
-@router.post(
-    "/v1/collectors/{collector_id}:close",
+@router.delete(
+    "/v1/collectors/{collector_id}",
     **describe(
         "closeCollector",
         "Close a collector",
         "It takes no more reports. Its charge and its estimates stay. Closing twice changes nothing.",
         tag="Collectors",
-        answers={200: (CollectorAnswer, {**_EXAMPLE, "state": "closed", "closed": "2026-02-01T00:00:00Z"})},
+        answers={200: (CollectorAnswer, {**_EXAMPLE, "status": "closed", "closed": "2026-02-01T00:00:00Z"})},
         problems=("not_found",),
     ),
 )
 async def close_collector(
     request: Request, collector_id: str, caller: Annotated[Caller, Depends(roles(Role.ADMIN))]
 ) -> Response:
-    """POST /v1/collectors/{collector_id}:close."""
+    """DELETE /v1/collectors/{collector_id}."""
     services = services_of(request)
     wanted = identifier(collector_id, "collector")
     return json_response(await in_thread(lambda: _body(_acts(services).close(wanted, actor=caller.name))))
@@ -379,7 +383,7 @@ async def get_estimates(
     answer = json_response(
         {
             "collector": found.id,
-            "state": _state(found),
+            "status": _status(found),
             "reports": estimates.reports,
             "confidence": decimal_text(wanted),
             "postprocess": estimates.way.value,

@@ -127,7 +127,7 @@ async def ask_statistic(request: Request, caller: Annotated[Caller, Depends(role
     request.state.spending = True
     async with explained(services, caller, asked.dataset):
         started = await services.jobs.start(
-            partial(statistics.admit, asked), statistics.complete, statistics.abandon, owner=caller.name
+            partial(statistics.admit, asked), statistics.complete, services.resources.abandon, owner=caller.name
         )
     query_id = request.state.query_id = started.query.query_id
     answer = await answer_by(request, started, deadline=deadline)

@@ -9,30 +9,25 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-import threading
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 
-from accountant.errors import LedgerError
-from accountant.ledger import Ledger
 from accountant.request import Charged, CoreCharge, Reserved, ReserveRequest, Reuse
 from accountant.states import QueryStatus
-from engines.protocol import EngineLease, StatementEngine
+from engines.protocol import EngineLease
 from mechanisms import gateway
-from mechanisms.randomness import BitSource
 from mechanisms.release import counts_by_place
 from privacy.events.event import fraction_to_text
 from privacy.numbers import decimal_text
 from privacy.policy import Dataset
-from privacy.refusal import ExecutionFailed, Refused
+from privacy.refusal import Refused
 from privacy.values import Json
 from server.admitted import InFlight, Settled, retried
 from server.journey.admission import Served
 from server.journey.agreed_price import at_agreed_price, moved
-from server.journey.pace import Pace
-from server.log import logger
+from server.journey.visible import VisibleRun
 from server.published import STATISTIC
+from server.resources.resources import Resources
 from server.statistics.answer import outcome_body, test_body
 from server.statistics.quoting import Quoted, StatisticQuotes, allowed
 from server.statistics.terms import AskStatistic
@@ -56,19 +51,19 @@ class ToAsk:
     charged: tuple[Charged, ...]
     started: float
 
+    @property
+    def owner(self) -> str:
+        """Who asks."""
+        return self.request.principal
+
 
 @dataclass(slots=True)
 class Statistics:
     """The registered statistics of a server. Safe to use from many threads."""
 
-    ledger: Ledger
+    resources: Resources
     quotes: StatisticQuotes
     served: Served
-    private: StatementEngine
-    bits: BitSource
-    pace: Pace
-    _waiting: set[str] = field(default_factory=set)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def listed(self, dataset: Dataset, *, trusted: bool) -> list[dict[str, Json]]:
         """The statistics of a dataset that a caller may ask, with what a proposal may be."""
@@ -77,7 +72,7 @@ class Statistics:
     def estimate(self, request: AskStatistic) -> dict[str, object]:
         """What it would cost, test and promise. Reads no row, charges nothing. Errors: Refused."""
         quoted = self.quotes.quote(request)
-        moments = self.pace.moments(quoted.form.work)
+        moments = self.resources.pace.moments(quoted.form.work)
         return {
             "verdict": quoted.offer.verdict.value,
             "price": {**quoted.offer.price(), "own": _own(quoted)},
@@ -88,9 +83,9 @@ class Statistics:
 
     def admit(self, request: AskStatistic) -> Settled | InFlight | ToAsk:
         """Charges it. Errors: Refused, and the ledger's; ExecutionFailed for an earlier request that failed."""
-        started = self.pace.clock()
+        started = self.resources.pace.clock()
         if request.idempotency_key is not None:
-            earlier = self.ledger.earlier(request.principal, request.idempotency_key, request.body_hash)
+            earlier = self.resources.ledger.earlier(request.principal, request.idempotency_key, request.body_hash)
             if earlier is not None:
                 return retried(earlier)
         query_id = f"q_{secrets.token_hex(12)}"
@@ -99,8 +94,7 @@ class Statistics:
         )
         if not reserved.fresh:
             return retried(reserved)
-        with self._lock:
-            self._waiting.add(reserved.query_id)
+        self.resources.wait(reserved.query_id)
         return ToAsk(reserved.query_id, request, quoted, tuple(reserved.charged), started)
 
     def _reserved(self, query_id: str, request: AskStatistic) -> tuple[Quoted, Reserved]:
@@ -113,7 +107,7 @@ class Statistics:
             key, body_hash = self._key(request.principal, identity), identity
         # Each draw is a release of its own.
         drawn = hashlib.sha256(f"{identity} {query_id}".encode()).hexdigest()
-        return quoted, self.ledger.reserve(
+        return quoted, self.resources.ledger.reserve(
             ReserveRequest(
                 query_id=query_id,
                 principal=request.principal,
@@ -131,53 +125,32 @@ class Statistics:
         """Under which a question has its stored outcome: another one after each draw that failed, up to a number."""
         for number in range(1, _DRAWS_MAX + 1):
             key = f"{STATISTIC} {identity} {number}"
-            earlier = self.ledger.earlier(principal, key, identity)
+            earlier = self.resources.ledger.earlier(principal, key, identity)
             if earlier is None or earlier.state in (QueryStatus.SETTLED, QueryStatus.RESERVED):
                 return key
         return None
 
     def complete(self, asked: ToAsk) -> bytes:
         """Counts, tests and releases in one slot, until a visible moment. Errors: ExecutionFailed."""
-        if not self._take(asked.query_id):
-            record = self.ledger.query(asked.query_id)
-            raise ExecutionFailed(started=record is None or record.state is not QueryStatus.FAILED_VOID)
-        with ExitStack() as slot:
-            lease: EngineLease | None = None
-            with suppress(ExecutionFailed):
-                lease = slot.enter_context(self.private.lease(owner=asked.request.principal))
-            if lease is None:
-                # The engine closes, or cannot start a worker: no row was read.
-                raise ExecutionFailed(started=not self._end(asked.query_id, void=True))
-            visible = self.pace.visible(asked.quoted.form.work, asked.started, self.bits)
-            body: dict[str, Json] | None = None
-            try:
-                seconds = visible.seconds_left(asked.quoted.dataset.limits.timeout_seconds)
-                body = self._outcome(asked, lease, seconds)
-            except Exception as error:  # noqa: BLE001 - whatever it is, nothing of it may travel further
-                failed = type(error).__name__
-            visible.wait()
-        if body is None:
-            logger().warning("query_failed", query_id=asked.query_id, exception=failed)
-            self._end(asked.query_id, void=False)
-            raise ExecutionFailed
-        try:
-            content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
-            self.ledger.post(asked.query_id, (), content)
-        except Exception as error:  # noqa: BLE001 - rows were read: the charge stays, and there is one outcome
-            logger().error("query_unsettled", query_id=asked.query_id, exception=type(error).__name__)
-            self._end(asked.query_id, void=False)
-            raise ExecutionFailed from None
-        return content
+        timeout = asked.quoted.dataset.limits.timeout_seconds
+
+        def read(lease: EngineLease, visible: VisibleRun) -> dict[str, Json]:
+            return self._outcome(asked, lease, visible.seconds_left(timeout))
+
+        def made(body: dict[str, Json]) -> bytes:
+            return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+
+        return self.resources.make(asked, asked.quoted.form.work, read, made)
 
     def _outcome(self, asked: ToAsk, lease: EngineLease, seconds: float) -> dict[str, Json]:
         """The answer: a function of the outcome at the gateway, and of public facts. Errors: ExecutionFailed."""
         quoted, form = asked.quoted, asked.quoted.form
-        exact = self.private.run(
+        exact = self.resources.private.run(
             self.served.snapshot(quoted.dataset), form.statement, timeout_seconds=seconds, lease=lease
         )
         counts = counts_by_place(form.bounded.described, exact)
         counts = counts if form.places is None else counts[: form.places.highest + 1]
-        found = gateway.test(quoted.tested, counts, self.bits)
+        found = gateway.test(quoted.tested, counts, self.resources.bits)
         return {
             "id": asked.query_id,
             "status": QueryStatus.SETTLED.value,
@@ -202,31 +175,6 @@ class Statistics:
             "data_version": quoted.dataset.data_version,
             "links": {"self": f"/v1/queries/{asked.query_id}", "budget": f"/v1/budgets/{quoted.path[0].id}"},
         }
-
-    def abandon(self, asked: ToAsk) -> None:
-        """Voids one whose turn never came."""
-        if self._take(asked.query_id):
-            self._end(asked.query_id, void=True)
-
-    def _take(self, query_id: str) -> bool:
-        """Ends its waiting, for one caller only."""
-        with self._lock:
-            waited = query_id in self._waiting
-            self._waiting.discard(query_id)
-            return waited
-
-    def _end(self, query_id: str, *, void: bool) -> bool:
-        """Ends it without an answer. Returns whether the ledger has that."""
-        try:
-            if void:
-                self.ledger.void(query_id)
-            else:
-                self.ledger.fail(query_id)
-        except LedgerError as error:
-            # The reservation counts as spent until a restart ends it.
-            logger().error("query_unsettled", query_id=query_id, exception=type(error).__name__)
-            return False
-        return True
 
 
 def _listed(name: str, dataset: Dataset, dialect: Dialect) -> dict[str, Json]:

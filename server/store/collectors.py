@@ -79,11 +79,10 @@ class Collections(Transactions):
         with self._engine.connect() as connection:
             return _found(connection, identifier)
 
-    def collectors(self, *, after: str = "", count: int = 100) -> tuple[StoredCollector, ...]:
-        """Collectors in order of their identifiers, beginning after `after`."""
-        query = select(collectors).where(collectors.c.id > after).order_by(collectors.c.id).limit(count)
-        with self._engine.connect() as connection:
-            return tuple(_collector(row) for row in connection.execute(query))
+    def collectors(self, *, after: str | None = None, count: int = 100) -> tuple[StoredCollector, ...]:
+        """A page of collectors, the newest first; `after` is the last one of the page before."""
+        found = self._page(select(collectors), collectors, after=after, count=count)
+        return tuple(_collector(row) for row in found)
 
     def add_tokens(self, collector: str, digests: Sequence[str], *, actor: str) -> StoredCollector:
         """Stores the digests of new tokens. Errors: NotThere, CollectorClosed, TooManyTokens."""

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from server.wire.answers import AnswerModel
 from server.wire.requests import Epsilon, RequestModel
+from server.wire.words import ResourceStateWord
 
 __all__ = [
     "CollectorAnswer",
@@ -78,7 +79,7 @@ class CollectorAnswer(AnswerModel):
 
     id: str
     question: str
-    state: str = Field(description='"open" or "closed".')
+    status: ResourceStateWord = Field(description="`settled` while it takes reports, then `closed`.")
     size: int
     missing: str | None = Field(description="The value for no answer; null where there is none.")
     encoding: str
@@ -110,7 +111,7 @@ class CollectorQuestionAnswer(AnswerModel):
 
     id: str
     question: str
-    state: str
+    status: ResourceStateWord
     domain: list[str]
     missing: str | None
     epsilon: str
@@ -145,7 +146,7 @@ class CollectorEstimatesAnswer(AnswerModel):
     """Estimates of a collector."""
 
     collector: str
-    state: str
+    status: ResourceStateWord
     reports: int
     confidence: str
     postprocess: str = Field(description="The way that was taken; of auto the one with the least estimated risk.")

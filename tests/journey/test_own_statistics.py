@@ -213,8 +213,12 @@ def test_the_charge_comes_before_the_first_row(clinic: Clinic, monkeypatch: pyte
     # A failure is no answer that a repeat could read: the same question is asked anew, and pays.
     again = statistics.admit(request_of(who, width="5"))
     assert isinstance(again, ToAsk)
-    statistics.abandon(again)
+    # While it waits for its turn it is cancelled as the query that it is.
+    cancelled = clinic.call(who, "POST", f"/v1/queries/{again.query_id}:cancel").json()
+    assert cancelled == {"id": again.query_id, "status": "failed_void", "charged": False}
     assert clinic.spent(account) == charged
+    with pytest.raises(ExecutionFailed):
+        statistics.complete(again)
     # What is drawn after them is what a repeat reads.
     answered = ask(clinic, who, width="5").json()
     assert clinic.spent(account) > charged

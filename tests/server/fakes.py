@@ -273,9 +273,6 @@ class FakeStatistics:
     def complete(self, asked: ToAsk) -> bytes:
         raise Problem("unavailable", what="this fake asks no statistics")
 
-    def abandon(self, asked: ToAsk) -> None:
-        raise Problem("unavailable", what="this fake asks no statistics")
-
 
 class FakeSynthetic:
     """A server without synthetic tables: none can be made, so none is found."""

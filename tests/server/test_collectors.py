@@ -81,7 +81,7 @@ def state(world: World) -> list[list[tuple[object, ...]]]:
 def test_from_the_question_to_its_estimates(world: World) -> None:
     """Opened, charged, answered by people through the client, estimated near the truth, closed."""
     collector = opened(world)
-    assert (collector["state"], collector["encoding"], collector["size"]) == ("open", "randomised_response", 3)
+    assert (collector["status"], collector["encoding"], collector["size"]) == ("settled", "randomised_response", 3)
     asked = world.api.get(f"/v1/collectors/{collector['id']}/question", who=None).json()
     assert asked["domain"] == ["yes", "no", "(no answer)"]
     assert CLIENT.epsilon_of(asked["law"]) == pytest.approx(1.0)
@@ -93,16 +93,16 @@ def test_from_the_question_to_its_estimates(world: World) -> None:
         assert (answer.status_code, answer.json()) == (200, {"accepted": 250})
     address = f"/v1/collectors/{collector['id']}/estimates"
     estimates = world.api.get(f"{address}?postprocess=none", who="analyst").json()
-    assert (estimates["reports"], estimates["state"], estimates["postprocess"]) == (1000, "open", "none")
+    assert (estimates["reports"], estimates["status"], estimates["postprocess"]) == (1000, "settled", "none")
     for row, share in zip(estimates["rows"], (0.3, 0.6, 0.1), strict=True):
         # Six standard errors: 2e-9 each.
         assert abs(row["raw_share"] - share) <= 6 * row["standard_error"]
         assert row["low"] <= row["high"]
     assert sum(row["share"] for row in world.api.get(address).json()["rows"]) == pytest.approx(1)
-    closed = world.api.post(f"/v1/collectors/{collector['id']}:close", who="admin").json()
-    assert closed["state"] == "closed"
+    closed = world.api.call("DELETE", f"/v1/collectors/{collector['id']}", who="admin").json()
+    assert closed["status"] == "closed"
     assert closed["reports"] == 1000
-    again = world.api.post(f"/v1/collectors/{collector['id']}:close", who="admin").json()
+    again = world.api.call("DELETE", f"/v1/collectors/{collector['id']}", who="admin").json()
     assert again["closed"] == closed["closed"]
     assert world.api.get(address).status_code == 200
 
@@ -134,7 +134,7 @@ def test_reports_and_estimates_cost_nothing_more(world: World) -> None:
     (token,) = tokens(world, collector, 1)
     assert send(world, collector, [(token, [0])]).status_code == 200
     world.api.get(f"/v1/collectors/{collector['id']}/estimates")
-    world.api.post(f"/v1/collectors/{collector['id']}:close", who="admin")
+    world.api.call("DELETE", f"/v1/collectors/{collector['id']}", who="admin")
     assert state(world)[3] == entries
 
 
@@ -283,7 +283,7 @@ def test_a_closed_collector_takes_nothing_more(world: World) -> None:
     """Neither reports nor tokens, and no token is used."""
     collector = opened(world)
     (token,) = tokens(world, collector, 1)
-    world.api.post(f"/v1/collectors/{collector['id']}:close", who="admin")
+    world.api.call("DELETE", f"/v1/collectors/{collector['id']}", who="admin")
     before = state(world)
     for refused in (
         send(world, collector, [(token, [0])]),
@@ -321,12 +321,13 @@ def test_collectors_survive_a_restart(world: World) -> None:
 
 
 def test_lists_are_paged(world: World) -> None:
-    """In order of identifiers."""
-    made = sorted(opened(world)["id"] for _ in range(3))
+    """The newest first, by identifiers where they were opened in one second; nothing follows one that is not there."""
+    made = sorted((opened(world)["id"] for _ in range(3)), reverse=True)
     first = world.api.get("/v1/collectors?count=2").json()
     then = world.api.get(f"/v1/collectors?count=2&after={first['next']}").json()
     assert [one["id"] for one in (*first["collectors"], *then["collectors"])] == made
     assert then["next"] is None
+    assert world.api.get("/v1/collectors?after=c_none").status_code == 404
 
 
 def test_estimates_as_csv_are_a_table(world: World) -> None:

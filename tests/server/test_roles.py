@@ -46,12 +46,12 @@ GET    /v1/budgets/{budget_id}/entries           admin analyst auditor dashboard
 GET    /v1/capabilities                          admin analyst auditor dashboard owner
 GET    /v1/collectors                            admin analyst auditor dashboard owner
 POST   /v1/collectors                            admin
+DELETE /v1/collectors/{collector_id}             admin
 GET    /v1/collectors/{collector_id}             admin analyst auditor dashboard owner
 GET    /v1/collectors/{collector_id}/estimates   admin analyst auditor dashboard owner
 GET    /v1/collectors/{collector_id}/question    public
 POST   /v1/collectors/{collector_id}/reports     public
 POST   /v1/collectors/{collector_id}/tokens      admin
-POST   /v1/collectors/{collector_id}:close       admin
 GET    /v1/datasets                              admin analyst auditor dashboard owner
 POST   /v1/datasets                              admin
 DELETE /v1/datasets/{dataset}                    admin

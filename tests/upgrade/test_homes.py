@@ -172,7 +172,9 @@ def test_a_collector_goes_on(old: OldHome) -> None:
     """Shows that reports are counted as before, that a used token stays used, and that the one that is left counts."""
     kept = old.asked["collector"]
     links = kept["opened"]["links"]
-    assert old.call("ben", "GET", links["estimates"]).json() == kept["estimates"]
+    before = {name: value for name, value in kept["estimates"].items() if name != "state"}
+    # It was called open until 0.11.0.
+    assert old.call("ben", "GET", links["estimates"]).json() == {**before, "status": "settled"}
     used, *_, left = kept["tokens"]
     for token, status in ((used, 403), (left, 200)):
         report = {"reports": [{"token": token, "report": [0]}]}
