@@ -166,7 +166,19 @@ def _promises(told: Json) -> list[str]:
         f"{told['cells']} cells; an answer that passes is within {told['within']:.4g}, a measured one within "
         f"{told['within_measured']:.4g}, with a chance of 95 %",
         f"corrected beyond {told['tolerance']:.4g}; noise alone uses up {told['wrong_updates']:.2g} updates on average",
+        *_left_out(told),
     ]
+
+
+def _left_out(told: Json) -> list[str]:
+    """What the bounds of one unit leave out, and the option with which it is less."""
+    bounds, cut = told.get("contribution"), told.get("cut") or []
+    if not cut:
+        return []
+    lines = [printable(line) for line in cut]
+    if bounds is not None and bounds["larger"] is not None:
+        lines.append(f"--rows-per-unit {bounds['larger']} leaves out less, with greater noise in proportion.")
+    return [*lines, "These numbers do not show what the bounds leave out."]
 
 
 def _lines(made: Json) -> list[str]:

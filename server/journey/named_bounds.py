@@ -6,12 +6,14 @@ and nothing is released.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from privacy.policy import Table
 from privacy.refusal import Finding, Refused
 from server.journey.query import Prepared
 from server.profile_types import Profile
 
-__all__ = ["require_named_bounds"]
+__all__ = ["Beyond", "beyond_bound", "require_named_bounds"]
 
 _LEVELS = ((0.9, "nine of ten units"), (0.99, "99 of 100 units"))
 """Quantiles of a profile that are advised, in words."""
@@ -54,14 +56,7 @@ def _named(rows: int, said: str | None) -> str:
 
 def _of_profile(tables: list[Table], profile: Profile | None) -> list[tuple[int, str]]:
     """Bounds with what is true of them, the smaller first; none where the profile does not know the tables."""
-    if profile is None:
-        return []
-    named = {table.name.lower() for table in tables}
-    quantiles = [
-        {quantile["level"]: quantile["value"] for quantile in table["rows_per_unit"] or ()}
-        for table in profile["tables"]
-        if table["name"].lower() in named
-    ]
+    quantiles = _quantiles(tables, profile)
     if not quantiles:
         return []
     found: dict[int, str] = {}
@@ -70,3 +65,43 @@ def _of_profile(tables: list[Table], profile: Profile | None) -> list[tuple[int,
         if len(rows) == len(quantiles):
             found.setdefault(max(1, *rows), said)
     return sorted(found.items())
+
+
+def _quantiles(tables: list[Table], profile: Profile | None) -> list[dict[float, int]]:
+    """Of each table that the profile knows the quantiles of rows of a unit, by their level."""
+    if profile is None:
+        return []
+    named = {table.name.lower() for table in tables}
+    return [
+        {quantile["level"]: quantile["value"] for quantile in table["rows_per_unit"] or ()}
+        for table in profile["tables"]
+        if table["name"].lower() in named
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Beyond:
+    """What a profile says of units with more rows than a bound, in words.
+
+    `covers` is a bound that 99 of 100 units keep, None where no profile knows one.
+    """
+
+    said: str
+    covers: int | None
+
+
+def beyond_bound(tables: list[Table], profile: Profile | None, rows: int) -> Beyond:
+    """How many units have more than `rows` rows, as far as the published profile says it.
+
+    Of one table alone: how many rows a join leaves of a unit no profile says.
+    """
+    known = _quantiles(tables, profile) if len(tables) == 1 else []
+    if not known or not known[0]:
+        return Beyond("How many units have more is not known: no profile of the data says it.", None)
+    (levels,) = known
+    kept = max((level for level, most in levels.items() if most <= rows), default=None)
+    name, covers = tables[0].name, levels.get(_LEVELS[-1][0])
+    if kept is None:
+        return Beyond(f'By the published profile many units, half of them or more, have more rows in "{name}".', covers)
+    share = f"at most about {100 - 100 * kept:.0f} of 100 units"
+    return Beyond(f'By the published profile {share} have more rows in "{name}".', covers)

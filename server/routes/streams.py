@@ -26,7 +26,7 @@ from server.routes.resources import ADMITTED_SECONDS, After, Count, OfDataset, S
 from server.routes.sight import visible_stream
 from server.services import Services
 from server.store.resources import STREAMS, StreamRow
-from server.streams.estimating import promised
+from server.streams.estimating import left_out, promised
 from server.streams.refusals import Comparing
 from server.streams.showing import keys_of
 from server.streams.terms import AskStream, OpenStream, Terms, Told
@@ -320,6 +320,7 @@ def _own(seen: Seen[StreamRow]) -> dict[str, object]:
         "updates_left": row.left,
         "queries": terms.queries,
         "compared": row.made,
+        **left_out(None if frame is None else frame.counted),
     }
 
 

@@ -23,6 +23,7 @@ from server.journey.query import Prepared
 from server.question import Question
 from server.resources.offer import Offer
 from server.streams.cells import frame_of, groups_of, step_of, sums_of
+from server.streams.counted import counted_of
 from server.streams.refusals import (
     BEYOND_TERMS,
     CLOCK,
@@ -79,8 +80,9 @@ def plan_stream(journey: Journey, request: OpenStream, *, restores: Callable[[st
     if asked.started is not None:
         raise Refused([CLOCK])
     prepared = journey.preparing.prepare(asked, dataset, NormPower.L1)
-    statistic = sums_of(prepared, journey.sizes.profile(dataset))
-    frame = frame_of(prepared, text, salt=salt)
+    profile = journey.sizes.profile(dataset)
+    statistic = sums_of(prepared, profile)
+    frame = replace(frame_of(prepared, text, salt=salt), counted=counted_of(prepared, request.contribution, profile))
     cells = sum(bool(keys) for keys in frame.domain)
     most, floor, restored = dataset.limits.epsilon_max, Floor.of(dataset, path[-1]), restores(path[-1].id)
 

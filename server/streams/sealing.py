@@ -19,6 +19,7 @@ from mechanisms.streams.price import StreamNoise
 from mechanisms.streams.synopsis import Cells, Synopsis, runs_of
 from privacy.policy import ColumnType, KeyValue
 from server.sealing import Seal
+from server.streams.counted import Counted
 
 __all__ = ["Frame", "Places", "sealed_state", "state_of"]
 
@@ -47,6 +48,8 @@ class Frame:
     salt: str
     places: tuple[Places | None, ...]
     """Of each key the size of its places and the last value in them; None where a place is one value."""
+    counted: Counted | None = None
+    """How much of one unit counts; None of streams that earlier servers opened."""
 
     def key(self, cells: Cells, version: str, *, asker: str | None) -> str:
         """Under which the answer about these cells of a version is stored: for an `asker` alone, where one is named."""
@@ -63,6 +66,7 @@ class Frame:
             "groups": self.groups,
             "salt": self.salt,
             "places": [None if one is None else [one.step, one.last] for one in self.places],
+            "counted": None if self.counted is None else self.counted.plain(),
         }
         return seal.encrypted(json.dumps(plain).encode(), bound_to=f"{stream} frame")
 
@@ -82,6 +86,7 @@ class Frame:
             plain["groups"],
             plain["salt"],
             tuple(None if one is None else Places(*one) for one in plain["places"]),
+            Counted.of_plain(plain.get("counted")),
         )
 
 

@@ -7,6 +7,7 @@ import datetime
 from privacy.policy import KeyValue
 from privacy.values import Json
 from server.store.resources import StreamRow
+from server.streams.estimating import left_out
 from server.streams.sealing import Frame
 from server.streams.terms import Terms
 
@@ -34,6 +35,7 @@ def beside_dataset(row: StreamRow, frame: Frame | None, *, comparing: bool) -> d
         "sql": None if frame is None else frame.sql,
         "cells": terms.cells,
         "within": terms.within,
+        **left_out(None if frame is None else frame.counted),
         "comparing": comparing,
         "links": {"self": address, "queries": f"{address}/queries"},
     }

@@ -113,7 +113,7 @@ class Streams:
     def estimate(self, request: OpenStream) -> dict[str, Json]:
         """What a stream would promise and cost, as it is shown. Reads no row and costs nothing. Errors: as `plan`."""
         planned = self.plan(request)
-        return estimated(planned.stream, planned.offer)
+        return estimated(planned)
 
     def open(self, request: OpenStream) -> Settled | InFlight:
         """Charges a stream and stores it. The same request under an idempotency key finds the same stream.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, PlainValidator, StrictBool, StrictInt, model_validator
 
@@ -191,6 +191,27 @@ class StreamKey(AnswerModel):
     last: str | int | bool | None
 
 
+class StreamContribution(AnswerModel):
+    """How much of one unit counts, where units may have several rows; rows beyond it are scaled down."""
+
+    rows_per_unit: int
+    groups_per_unit: int = Field(description="Groups are cells.")
+    rows_per_unit_and_group: int
+    source: Literal["request", "dataset"] = Field(description="Who named it: the request, or the dataset file.")
+    larger: int | None = Field(
+        description="A bound for all three that leaves out less, and makes noise greater in proportion; null where the "
+        "data keep no more rows of one unit."
+    )
+
+
+_CONTRIBUTION = Field(description="Null where each unit has one row, and where `sql` is.")
+_CUT = Field(
+    description="What the bounds may leave out of every answer: neither `within` nor `standard_error` has it. With a "
+    "published profile it says about how many units have more. Empty where nothing can be left out, and where `sql` is "
+    "null."
+)
+
+
 class StreamEstimate(ResourceEstimate):
     """What a stream would promise, and what it would cost."""
 
@@ -202,6 +223,8 @@ class StreamEstimate(ResourceEstimate):
         description="Updates that all queries would use up on average if the synopsis had no error at all."
     )
     error_of_half: float = Field(description="Standard error of the sum of half of the cells, before any update.")
+    contribution: StreamContribution | None = Field(description="Null where each unit has one row.")
+    cut: list[str] = _CUT
 
 
 class SharedStreamAnswer(AnswerModel):
@@ -213,6 +236,8 @@ class SharedStreamAnswer(AnswerModel):
     sql: str | None
     cells: int
     within: float = Field(description="As of the answers `synopsis`.")
+    contribution: StreamContribution | None = _CONTRIBUTION
+    cut: list[str] = _CUT
     comparing: bool
     links: dict[str, str]
 
@@ -235,6 +260,8 @@ class StreamAnswer(ResourceAnswer):
     updates_left: int
     queries: int = Field(description="Most queries that are compared.")
     compared: int
+    contribution: StreamContribution | None = _CONTRIBUTION
+    cut: list[str] = _CUT
 
 
 class StreamList(AnswerModel):

@@ -63,9 +63,50 @@ def test_the_advice_is_that_of_the_profile_where_there_is_one(clinic: Clinic) ->
         assert "20" in example
         assert "dataset profile" in where
         accepted(clinic, who, kind, example)
+    stream = stream_of(clinic, who, 2)
+    assert stream["contribution"] == {**bounds(2), "source": "request", "larger": 4}
+    rows, unknown = stream["cut"]
+    assert "scaled down beyond 2 rows" in rows or "at most 2 rows" in rows
+    assert "is not known" in unknown
     clinic.services.profiles.make(ProfileDataset("clinic", Fraction(50)), actor="owner")
     for kind in ASKED:
         (known,) = refusal(clinic, who, kind)["instead"]
         # One to four visits each, so both quantiles are four.
         assert known.endswith('_and_group": 4}: nine of ten units have at most that many rows, by the profile')
         accepted(clinic, who, kind, known)
+    for rows, share in (
+        (1, "many units, half of them or more,"),
+        (2, "at most about 50 of 100"),
+        (4, "about 1 of 100"),
+    ):
+        stream = stream_of(clinic, who, rows)
+        assert share in stream["cut"][1], rows
+        assert stream["contribution"]["larger"] == max(2 * rows, 4)
+        # The bound that is named leaves out less, by the same words.
+        larger = stream_of(clinic, who, stream["contribution"]["larger"])
+        assert "about 1 of 100" in larger["cut"][1]
+
+
+def bounds(rows: int) -> dict[str, int]:
+    """As many groups as rows."""
+    return dict.fromkeys(("rows_per_unit", "groups_per_unit", "rows_per_unit_and_group"), rows)
+
+
+def stream_of(clinic: Clinic, who: str, rows: int) -> dict[str, Any]:
+    """A stream with this bound, which says what its estimate says, and nothing of it once it is closed."""
+    body = {"dataset": "clinic", **ASKED["streams"], "contribution": bounds(rows)}
+    estimate = clinic.call(who, "POST", "/v1/streams:estimate", body).json()
+    made: dict[str, Any] = clinic.call(who, "POST", "/v1/streams", body).json()
+    assert (made["contribution"], made["cut"]) == (estimate["contribution"], estimate["cut"])
+    assert clinic.call(who, "GET", f"/v1/streams/{made['id']}").json()["cut"] == made["cut"]
+    closed = clinic.call(who, "DELETE", f"/v1/streams/{made['id']}").json()
+    assert (closed["contribution"], closed["cut"], closed["sql"]) == (None, [], None)
+    return made
+
+
+def test_a_stream_of_units_with_one_row_leaves_nothing_out(clinic: Clinic) -> None:
+    """Shows no bound and no words where each unit has one row."""
+    who, _ = clinic.somebody()
+    body = {"dataset": "clinic", "table": "people", "columns": [{"name": "sex"}], "epsilon": "2"}
+    estimate = clinic.call(who, "POST", "/v1/streams:estimate", body).json()
+    assert (estimate["contribution"], estimate["cut"]) == (None, [])
