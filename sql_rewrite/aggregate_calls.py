@@ -16,7 +16,7 @@ from sql_rewrite.filled import fill
 from sql_rewrite.functions import cast
 from sql_rewrite.hints import AGGREGATES, REASONS, instead_of, listed
 from sql_rewrite.levels import GROUPINGS
-from sql_rewrite.lift_difference import difference
+from sql_rewrite.lift_difference import difference, microseconds_of
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.operands import operands_of
 from sql_rewrite.plan import Aggregate
@@ -287,6 +287,9 @@ class AggregateReader:
 
     def _counted_once(self, operand: exp.Expr) -> tuple[AggregateFunction, Expression | None, bool]:
         """A count of different values; of the key of the privacy unit a count of units."""
+        moments = difference(self._lifter, operand)
+        if moments is not None:
+            return AggregateFunction.VALUES, microseconds_of(self._lifter, operand, moments), True
         argument = self._lifter.lift(as_one(operand, self._lifter))
         if isinstance(argument, ColumnRef) and argument.is_unit:
             return AggregateFunction.UNITS, None, False

@@ -263,6 +263,8 @@ class CoreBlock:
             self.keys.trees.append((key.node, name))
             if key.divisor != 1:
                 self.keys.divisors.append((key.node, key.divisor))
+            elif key.interval:
+                self.keys.intervals.append(key.node)
             elif key.by_form:
                 self.keys.forms[repr(canonical(key.written))] = name
         return tuple((name, distinct[form]) for form, name in names.items())

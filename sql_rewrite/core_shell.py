@@ -20,7 +20,7 @@ from sql_rewrite.identifying import identifying_column
 from sql_rewrite.levels import GROUPINGS, Levels
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.plan import Aggregate
-from sql_rewrite.quantile_moments import Shown, as_moment
+from sql_rewrite.quantile_moments import Shown, as_interval, as_moment
 from sql_rewrite.refuse import refuse
 from sql_rewrite.released import aliased, column
 from sql_rewrite.select_list import SelectList
@@ -43,6 +43,12 @@ class KeyNames:
     forms: dict[str, str] = field(default_factory=dict)
     divisors: list[tuple[exp.Expr, int]] = field(default_factory=list)
     """The trees that stand for a key divided by a constant (`fraction_keys`)."""
+    intervals: list[exp.Expr] = field(default_factory=list)
+    """The trees that stand for the interval of a key's microseconds."""
+
+    def is_part(self, node: exp.Expr) -> bool:
+        """Whether a tree stands for what is made of a key, and not for the key itself."""
+        return any(known == node for known in (*self.intervals, *(tree for tree, _ in self.divisors)))
 
 
 class CoreShell:
@@ -141,6 +147,8 @@ class CoreShell:
             return value if kind is None else as_moment(value, aggregate, kind)
         key = self._key(node)
         if key is not None:
+            if any(tree == node for tree in self._keys.intervals):
+                return as_interval(column(key, self._core))
             divisor = next((number for tree, number in self._keys.divisors if tree == node), 1)
             return column(key, self._core) if divisor == 1 else divided(column(key, self._core), divisor)
         if isinstance(node, exp.Column):

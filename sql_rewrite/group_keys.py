@@ -16,6 +16,7 @@ from sql_rewrite.functions import TypeRefused, clip_columns
 from sql_rewrite.gather import gathered
 from sql_rewrite.identifying import identifying_column
 from sql_rewrite.keys import fits, whole
+from sql_rewrite.lift_difference import difference, microseconds_of
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.plan import UnitGroups
 from sql_rewrite.refuse import refuse
@@ -51,6 +52,8 @@ class GroupKey:
     divisor: int = 1
     by_form: bool = True
     """Whether what means the same as `written` stands for the key too."""
+    interval: bool = False
+    """Whether the text says an interval, and `written` are its microseconds."""
 
 
 class GroupKeyReader:
@@ -101,9 +104,16 @@ class GroupKeyReader:
         expression = key.expression
         if expression.type is ColumnType.INTEGER and map_domain(expression, self._cells_max) is None:
             expression = clip_columns(expression)
-        return GroupKey(call, key.written, expression, key.divisor, by_form=False)
+        return GroupKey(call, key.written, expression, key.divisor, by_form=False, interval=key.interval)
 
     def _key(self, node: exp.Expr) -> GroupKey:
+        moments = difference(self._lifter, node)
+        if moments is not None:
+            written = microseconds_of(self._lifter, node, moments)
+            if any(isinstance(self._computed_as(moment), ColumnRef) for moment in moments):
+                hours = f"GROUP BY FLOOR(epoch({self._written(node, written)}) / 3600)"
+                self._warn_of_unique(node, written, "An interval between timestamps", hours)
+            return GroupKey(node, written, written, by_form=False, interval=True)
         written, divisor = self._lifter.lift(node), 1
         if written.type is ColumnType.NUMBER and not whole(written):
             part = whole_part(self._lifter, node)
@@ -160,16 +170,20 @@ class GroupKeyReader:
         """Warns of a key that is a timestamp as it is stored, in microseconds: hardly two rows share one."""
         moment = isinstance(key, ColumnRef) and key.type is ColumnType.TIMESTAMP and key.domain is None
         if moment and isinstance(self._computed_as(key), ColumnRef):
-            self._lifter.warnings.append(
-                Finding(
-                    code="groups_nearly_unique",
-                    what=f'grouping by "{self._written(node, key)}" may show no group',
-                    why="A timestamp has microseconds, so hardly two rows share one, and a group is shown only when "
-                    "enough units are in it.",
-                    instead=tuple(f"GROUP BY date_trunc('{unit}', {self._written(node, key)})" for unit in _UNITS),
-                    position=self._text.position(node),
-                )
+            cut = [f"GROUP BY date_trunc('{unit}', {self._written(node, key)})" for unit in _UNITS]
+            self._warn_of_unique(node, key, "A timestamp", *cut)
+
+    def _warn_of_unique(self, node: exp.Expr, key: Expression, what: str, *instead: str) -> None:
+        self._lifter.warnings.append(
+            Finding(
+                code="groups_nearly_unique",
+                what=f'grouping by "{self._written(node, key)}" may show no group',
+                why=f"{what} has microseconds, so hardly two rows share one, and a group is shown only when enough "
+                "units are in it.",
+                instead=instead,
+                position=self._text.position(node),
             )
+        )
 
     def _computed_as(self, key: Expression) -> Expression:
         """What a column of rows that are computed within each unit is of their own rows; any other key as it is."""

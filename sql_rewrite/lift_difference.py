@@ -27,7 +27,7 @@ from sql_rewrite.refuse import refuse
 from sql_rewrite.spans import DAY, Span, constant_span, folded
 from sql_rewrite.syntax import consume
 
-__all__ = ["age_of", "compared", "difference", "number_of", "part_of"]
+__all__ = ["age_of", "compared", "difference", "microseconds_of", "number_of", "part_of"]
 
 _MOMENTS = (ColumnType.DATE, ColumnType.TIMESTAMP)
 _MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -119,6 +119,12 @@ def _compared_age(
     assert total is not None
     wanted = span.months * _MONTH + span.days + days
     return lifter.make(node, operator, total, Literal(wanted, ColumnType.INTEGER))
+
+
+def microseconds_of(lifter: Lifter, node: exp.Expr, moments: tuple[Expression, Expression]) -> Expression:
+    """The whole microseconds of a difference: two are equal where these are."""
+    later, earlier = moments
+    return lifter.make(node, "date_sub", Literal("microsecond", ColumnType.TEXT), earlier, later)
 
 
 def number_of(lifter: Lifter, node: exp.Expr, moments: tuple[Expression, Expression]) -> Expression:

@@ -25,7 +25,7 @@ from sql_rewrite.expressions import Call
 from sql_rewrite.plan import Aggregate
 from sql_rewrite.syntax import DIALECT
 
-__all__ = ["MOMENTS", "Shown", "as_moment", "number_written", "seconds_of", "since_start"]
+__all__ = ["MOMENTS", "Shown", "as_interval", "as_moment", "number_written", "seconds_of", "since_start"]
 
 MOMENTS = (ColumnType.DATE, ColumnType.TIMESTAMP)
 
@@ -39,6 +39,9 @@ _SINCE = {
 _INTERVAL = (
     "INTERVAL (TRY_CAST(TRUNC(x / 86400) AS INTEGER)) DAY + "
     "INTERVAL (TRY_CAST((x - 86400 * TRUNC(x / 86400)) * 1000000 AS BIGINT)) MICROSECOND"
+)
+_MICROSECONDS = (
+    "INTERVAL (CAST(x // 86400000000 AS INTEGER)) DAY + INTERVAL (x - 86400000000 * (x // 86400000000)) MICROSECOND"
 )
 _SECONDS = re.compile(r"epoch|date_?part|extract|date_?diff", re.IGNORECASE)
 _NUMBER = re.compile(r"date_?diff", re.IGNORECASE)
@@ -94,6 +97,11 @@ def as_moment(number: exp.Expr, aggregate: Aggregate, kind: Shown) -> exp.Expr:
             raise AssertionError("only dates and timestamps are moments")
         case _:
             assert_never(kind)
+
+
+def as_interval(microseconds: exp.Expr) -> exp.Expr:
+    """The interval of so many microseconds."""
+    return exp.Paren(this=_with(_MICROSECONDS, microseconds))
 
 
 def _with(text: str, value: exp.Expr) -> exp.Expr:

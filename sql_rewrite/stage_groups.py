@@ -350,7 +350,7 @@ def _is_cut(node: exp.Select) -> bool:
 def _key_of(block: CoreBlock, tree: exp.Expr) -> str | None:
     """The key of a block that a tree is, as it is and not as a part of one; "" for a part."""
     key = next((key for known, key in block.keys.trees if known == tree), None)
-    return "" if key is not None and any(known == tree for known, _ in block.keys.divisors) else key
+    return "" if key is not None and block.keys.is_part(tree) else key
 
 
 def _aliases_written(tree: exp.Expr, block: CoreBlock) -> exp.Expr:

@@ -78,6 +78,7 @@ _SPANS = {
     "hour": 87_649_415,
     "minute": 5_258_964_959,
     "second": 315_537_897_599,
+    "microsecond": 315_537_897_599_999_999,
 }
 """The largest difference between two timestamps of the years 1 to 9999, per unit."""
 
@@ -126,7 +127,7 @@ def _difference(unit: str, first: datetime.date, second: datetime.date) -> int:
             return days // 7 if days >= 0 else -(-days // 7)
         case "day":
             return days
-    size = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}[unit]
+    size = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000, "microsecond": 1}[unit]
     start, end = ((midnight(value) - _EPOCH) // _MICROSECOND // size for value in (first, second))
     return end - start
 

@@ -127,11 +127,13 @@ def _days_later(call: Call, values: Sequence[Value]) -> Value:
 # --- whole units between two moments ---------------------------------------------------------------------------------
 
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
-_CLOCKED = {"week": 604_800, "day": 86_400, "hour": 3_600, "minute": 60, "second": 1}
-"""Seconds of a unit that has as many always."""
+_CLOCKED = {
+    f"{word.removesuffix('s')}": datetime.timedelta(**{word: 1})
+    for word in ("weeks", "days", "hours", "minutes", "seconds", "microseconds")
+}
+"""How long a unit is that has one length always."""
 
 _AGE_PARTS = ("year", "month", "day")
-_SECOND = datetime.timedelta(seconds=1)
 
 
 def _resolve_units(forms: str, units: Sequence[str]) -> Resolve:
@@ -175,8 +177,8 @@ def _whole_units(call: Call, values: Sequence[Value]) -> int:
     first, second = (midnight(day(value)) for value in values[1:])
     if unit in _MONTHS:
         return _quotient(_whole_months(first, second), _MONTHS[unit])
-    seconds = abs(second - first) // (_SECOND * _CLOCKED[unit])
-    return seconds if second >= first else -seconds
+    whole = abs(second - first) // _CLOCKED[unit]
+    return whole if second >= first else -whole
 
 
 def _age(later: datetime.datetime, earlier: datetime.datetime) -> tuple[int, int]:

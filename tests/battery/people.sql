@@ -643,3 +643,18 @@ SELECT AVG(registered - CAST(born AS TIMESTAMP)) FROM people WHERE registered > 
 
 -- answered
 SELECT AVG(date_diff('day', born, registered::DATE)) FROM people WHERE registered > '2020-01-01' AND registered < '2027-01-01'
+
+-- answered
+SELECT date_trunc('year', registered) - date_trunc('year', born::TIMESTAMP) AS lived, COUNT(*) FROM people GROUP BY lived
+
+-- answered
+SELECT sex, COUNT(DISTINCT d) FROM (SELECT sex, date_trunc('month', registered) - date_trunc('month', born::TIMESTAMP) AS d FROM people) t GROUP BY sex
+
+-- answered
+SELECT date_trunc('hour', registered) - date_trunc('day', registered) AS clock, COUNT(*) AS n FROM people GROUP BY clock HAVING n > 5 ORDER BY clock LIMIT 3
+
+-- answered
+SELECT MODE(date_trunc('month', registered) - date_trunc('year', registered)) FROM people
+
+-- answered
+SELECT clock > INTERVAL 100 DAY AS late, SUM(n) FROM (SELECT date_trunc('month', registered) - date_trunc('year', registered) AS clock, COUNT(*) AS n FROM people GROUP BY clock) t GROUP BY late

@@ -342,7 +342,7 @@ CASES: dict[str, list[tuple[Expression, ...]]] = {
         *((D, number) for number in (J, K, I, _KNOWN, build("multiply", (J, J)), null(INTEGER))),
         (_CLIPPED_DAY, _KNOWN),
     ],
-    "date_sub": [(text(u), a, b) for u in _UNITS + _CLOCK for a, b in ((D, E), (M, N), (D, N))],
+    "date_sub": [(text(u), a, b) for u in [*_UNITS, *_CLOCK, "microsecond"] for a, b in ((D, E), (M, N), (D, N))],
     "age_part": [(text(u), a, b) for u in ("year", "month", "day") for a, b in ((D, E), (M, N), (D, N))],
     "make_date": [
         (J, K, I),
