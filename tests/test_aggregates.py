@@ -90,6 +90,7 @@ def test_only_counts_take_text(function: AggregateFunction, form: str) -> None:
     assert {finding.code for finding in refused.value.findings} == {"unsupported_type"}
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize(
     ("function", "name"),
     [(function, name) for function in AggregateFunction for name in function.described.elsewhere],

@@ -33,6 +33,7 @@ def figures(question: Repeated, epsilon: str = "1", delta: Fraction = MILLIONTH)
     return {found.way.name: found for found in simulate(question, limit, (1, 10, 1000))}
 
 
+@pytest.mark.sparse(5)
 @pytest.mark.parametrize(
     ("question", "way", "questions"),
     [

@@ -69,6 +69,7 @@ def test_classes_are_counted_by_people(attached: tuple[Path, Dataset]) -> None:
     assert sizes(snapshot, "people", [Coarse("city", "hidden")]) == ((6, 6),)
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize(
     ("coarse", "expected"),
     [
@@ -132,6 +133,7 @@ def test_differencing_stays_below_its_limit(epsilon: Fraction) -> None:
     assert risk.difference(epsilon * 10, SystemBits()).noisy > found.limit
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.adult
 @pytest.mark.skipif(not ADULT, reason="needs the UCI Adult file (NOISEGATE_ADULT_CSV)")
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def test_a_unit_in_several_groups_is_bounded_over_all_of_them(call: str, kind: s
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.sparse(8)
+@pytest.mark.sparse(16)
 def test_a_bound_that_is_too_large_is_not_attained(kind: str) -> None:
     """Twin of the guard: sensitivities a thousandth too large are seen."""
     with pytest.MonkeyPatch.context() as patch:

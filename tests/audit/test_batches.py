@@ -55,7 +55,7 @@ BATCHES = {
 }
 
 
-@pytest.mark.sparse(5)
+@pytest.mark.sparse(10)
 @pytest.mark.parametrize("gaussian", [False, True], ids=["laplace", "gaussian"])
 @pytest.mark.parametrize("name", BATCHES)
 @pytest.mark.parametrize("table", ["people", "visits"])

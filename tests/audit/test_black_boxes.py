@@ -187,7 +187,15 @@ def boxes() -> dict[str, Callable[[], Box]]:
     }
 
 
-SLOWER = {"gaussian_levels", "gaussian_ranks", "laplace_smooth", "gaussian_smooth", "laplace_blocks", "gaussian_blocks"}
+SLOWER = {
+    "gaussian_levels",
+    "laplace_levels",
+    "gaussian_ranks",
+    "laplace_smooth",
+    "gaussian_smooth",
+    "laplace_blocks",
+    "gaussian_blocks",
+}
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOWER)) for name in boxes()])

@@ -167,6 +167,7 @@ def one_row(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+@pytest.mark.sparse(2)
 @pytest.mark.parametrize(
     ("plant", "sql", "says"),
     [

@@ -24,6 +24,7 @@ QUERIES = (
 )
 
 
+@pytest.mark.sparse(6)
 @pytest.mark.parametrize("sql", QUERIES)
 def test_one_person_moves_the_law_of_a_draw_within_its_range(monkeypatch: pytest.MonkeyPatch, sql: str) -> None:
     """With places that are divided, whole ones of whole numbers among them, whoever is left out."""
@@ -73,6 +74,7 @@ def _rows_of_one_place(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(drawn_ranks, "_draw", draw)
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize(
     ("plant", "message"),
     [

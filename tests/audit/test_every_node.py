@@ -162,7 +162,7 @@ def _checked(made: Scene, stores: tuple[Store, Store, Store], sql: str) -> None:
     _added((one, two, three))
 
 
-@pytest.mark.sparse(4)
+@pytest.mark.sparse(8)
 @pytest.mark.parametrize(("name", "aggregates"), EVERY, ids=list(RELATIONS))
 def test_a_unit_of_many_rows_adds_what_it_adds_alone(
     large: tuple[Scene, tuple[Store, Store, Store]], name: str, aggregates: str

@@ -112,7 +112,7 @@ def audited(sql: str, bounds: tuple[str, str] = ("-4", "10")) -> float:
 
 
 @pytest.mark.parametrize("sql", QUERIES)
-@pytest.mark.sparse(2)
+@pytest.mark.sparse(4)
 def test_one_unit_changes_sums_by_no_more_than_is_charged(sql: str) -> None:
     """Shows sensitivities in whole numbers, on units of 0, 1, 3, 5 and 50 rows, and that the bounds are met."""
     assert audited(sql) > 0.9
@@ -153,6 +153,7 @@ def split_by_rows(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Design, "__init__", other)
 
 
+@pytest.mark.sparse(2)
 @pytest.mark.parametrize("plant", [clip_rows, standardised_by_rows, weighed_by_rows, split_by_rows])
 def test_planted_bugs_are_seen(plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
     """Shows that the audit refutes each of these."""

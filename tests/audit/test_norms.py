@@ -150,7 +150,7 @@ def test_hidden_groups_of_units_of_any_size(rows: int) -> None:
 
 
 @thinned(3)
-@pytest.mark.parametrize("rows", slow_ones([0, 1, 5_000], [0, 1, 50, 5_000]))
+@pytest.mark.parametrize("rows", slow_ones([1, 50, 5_000], [0, 1, 50, 5_000]))
 def test_norms_that_a_snapshot_keeps(rows: int, every: int) -> None:
     """Sums and histograms are those of the reference, also where no statement groups rows by their unit."""
     scene = with_norms(with_visits(automatic(make_scene(3)), rows))
@@ -293,7 +293,7 @@ def counts_not_scaled(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(NormSums, "times", times)
 
 
-@pytest.mark.sparse(4)
+@pytest.mark.sparse(8)
 @pytest.mark.parametrize("name", BUGS)
 def test_a_planted_bug_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One deliberate bug per rule: the audit finds it and says why."""
@@ -427,6 +427,7 @@ def norms_in_place_of_values(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(stored_norms, "_is_norm", lambda item: True)
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize(
     ("plant", "text"),
     [

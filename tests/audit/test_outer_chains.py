@@ -42,6 +42,7 @@ def world() -> Scene:
     return replace(made, dataset=replace(made.dataset, tables=(*made.dataset.tables, tests)), rows=rows)
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize(
     "sql",
     [

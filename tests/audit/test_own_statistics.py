@@ -69,6 +69,7 @@ def check(sql: str, *, rows: int = 3, asked: int | None = None) -> None:
     require(moved > form.change // 2, "nobody comes near the bound: the audit sees nothing")
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize("sql", [
     "SELECT MEDIAN(y) FROM visits",
     "SELECT QUANTILE_DISC(y, 0.9) - QUANTILE_CONT(y, 0.1) FROM visits WHERE k = 'a' OR y > 3",

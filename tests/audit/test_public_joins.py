@@ -39,6 +39,7 @@ def test_a_unit_adds_the_same_beside_any_others_in_many(monkeypatch: pytest.Monk
     assert sum(tally.refused.values()) <= 900, tally.refused
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize(
     ("module", "name", "join"),
     [(join_links, "shares", "equal"), (public_joins, "most_met", "equal"), (row_condition, "most_met", "between")],

@@ -65,6 +65,7 @@ def test_one_person_changes_one_interval_of_each_level(sql: str, gaussian: bool)
         assert "ranks" in audit(world, sql, without, gaussian=gaussian).kinds
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize(
     ("bounds", "column"), [(("-10", "-2"), "x"), (("0", "0"), "x"), (("0", "1000000"), "x"), (("0", "10"), "y")]
 )

@@ -144,7 +144,7 @@ def shown_loss(variant: Variant, attack: Attack) -> float:
     return max(least_loss(first, second), least_loss(second, first))
 
 
-@pytest.mark.sparse(2)
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_variants_are_refuted(name: str) -> None:
     """Shows for each wrong variant two neighbours that it tells apart by more than it claims."""

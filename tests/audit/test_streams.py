@@ -165,6 +165,7 @@ def overlapping(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(asking, "integers", planted)
 
 
+@pytest.mark.sparse(2)
 @pytest.mark.parametrize(
     ("plant", "sql", "says"),
     [

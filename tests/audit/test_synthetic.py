@@ -171,6 +171,7 @@ def count_all_rows(patch: pytest.MonkeyPatch) -> None:
 _KEPT = marginals.Kept
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize(
     ("plant", "says"),
     [

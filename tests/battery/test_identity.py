@@ -39,6 +39,7 @@ def _answered() -> Mapping[str, Mapping[str, str]]:
     return found
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize("world", WORLDS)
 def test_questions_keep_their_identity(world: str) -> None:
     """Shows that a field of a plan that came later, and is not used, changes no key."""

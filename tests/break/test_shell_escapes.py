@@ -113,6 +113,7 @@ def test_the_places_are_answered_with_a_function_of_ours(text: str) -> None:
     assert outcome(text) == "answered"
 
 
+@pytest.mark.sparse(3)
 @thinned(25)
 @pytest.mark.parametrize("texts", [_SHELL, _PROTECTED, _TABLES, _STATEMENTS], ids=["shell", "rows", "tables", "call"])
 def test_no_function_of_the_engine_is_reached_but_ours(texts: tuple[str, ...], every: int) -> None:

@@ -59,6 +59,7 @@ def test_prices_below_the_smallest_are_refused(
     assert spent(services, name) == 0
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize(
     "sql",
     [

@@ -39,6 +39,7 @@ def test_words_of_options_are_those_of_the_server() -> None:
     assert set(found["--filter"]) == {kind.value for kind in FilterKind}
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize("command", commands(), ids=" ".join)
 def test_help_teaches_with_examples(command: tuple[str, ...]) -> None:
     """Every command has a help text with at least one example of itself, and a chapter in docs/cli.md."""

@@ -340,7 +340,7 @@ MISTAKES: dict[str, Mistake] = {
 
 
 @pytest.mark.parametrize("name", list(MISTAKES))
-@pytest.mark.sparse(4)
+@pytest.mark.sparse(8)
 def test_the_same_mistake_has_the_same_outcome(name: str, rooted: Doors, bare: Doors, refusals: list[Refusal]) -> None:
     """Both ways refuse it for the same reason, each in its words, and neither changes anything."""
     mistake = MISTAKES[name]

@@ -67,6 +67,7 @@ def people(
     return scene([{} for _ in range(8)], rows, bounds=bounds, contribution=contribution)
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize(
     ("call", "kind"),
     [
@@ -201,6 +202,7 @@ BUGS: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
 ]
 
 
+@pytest.mark.sparse(2)
 @pytest.mark.parametrize(("plant", "says"), BUGS, ids=[plant.__name__ for plant, _ in BUGS])
 def test_a_planted_bug_is_caught(
     plant: Callable[[pytest.MonkeyPatch], None], says: str, monkeypatch: pytest.MonkeyPatch

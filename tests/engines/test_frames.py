@@ -37,6 +37,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize("kind", sorted(VALUES))
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())

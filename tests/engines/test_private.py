@@ -169,7 +169,7 @@ def test_wide_sums_survive(engine: PrivateEngine, snapshot: Path, values: list[i
     assert isinstance(found, list) == any(abs(value) >= 2**62 for value in values)
 
 
-@pytest.mark.sparse(4)
+@pytest.mark.sparse(8)
 @pytest.mark.parametrize(
     ("high", "low", "bound"),
     [
@@ -195,7 +195,7 @@ def test_sums_beyond_what_was_proved_fail(
     assert fails(engine, snapshot, statement).started
 
 
-@pytest.mark.sparse(4)
+@pytest.mark.sparse(8)
 @pytest.mark.parametrize(
     ("sql", "kind"),
     [
@@ -397,7 +397,7 @@ def test_bombs_end_and_the_next_query_works(engine: PrivateEngine, snapshot: Pat
 # ------------------------------------------------------------------------------------------------ errors say nothing
 
 
-@pytest.mark.sparse(4)
+@pytest.mark.sparse(8)
 @pytest.mark.parametrize(
     "clause",
     [
@@ -720,7 +720,7 @@ if "CASE" != "exit":
         ("exit", Failure.CRASHED),
     ],
 )
-@pytest.mark.sparse(4)
+@pytest.mark.sparse(8)
 def test_a_worker_that_lies_is_a_failure(boot: Callable[[str], None], case: str, failure: Failure) -> None:
     """Frames of a worker that was taken over are parsed as data, refused, and the worker is killed."""
     from engines.private import _parse

@@ -46,7 +46,7 @@ def drawn(folder: Path, name: str, rows: list[str]) -> Counter[tuple[object, ...
 ROWS = ["p,q,1", "p,q,1", "p,q,1", "pq,,1", ",pq,1", "p,q,2", "1:p,q,1", ",,", ",,", "n,n,", "p,q,1.0"]
 
 
-@pytest.mark.sparse(4)
+@pytest.mark.sparse(8)
 @pytest.mark.parametrize("left_out", range(len(ROWS)))
 def test_a_row_that_is_left_out_changes_no_other_draw(tmp_path: Path, left_out: int) -> None:
     """The rows with their draws are those of the neighbour and one more, wherever the row stood and however often."""

@@ -241,6 +241,7 @@ def test_a_check_that_takes_long_ends_at_its_time() -> None:
         shell.close()
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize(
     "sql",
     [

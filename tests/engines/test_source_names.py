@@ -126,7 +126,7 @@ def test_source_columns_tell_names_and_faults(tmp_path: Path) -> None:
 # Decimal commas and orders of days
 
 
-@pytest.mark.sparse(4)
+@pytest.mark.sparse(8)
 @pytest.mark.parametrize(
     ("decimal", "text", "expected"),
     [
@@ -155,7 +155,7 @@ def test_numbers_are_read_in_the_declared_way_only(
         assert read(attach(tmp_path, columns, source).path, "SELECT x FROM people") == [(expected,)]
 
 
-@pytest.mark.sparse(4)
+@pytest.mark.sparse(8)
 @pytest.mark.parametrize(
     ("dates", "kind", "text", "expected"),
     [

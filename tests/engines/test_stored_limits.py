@@ -135,6 +135,7 @@ def test_limits_are_part_of_the_data_version(tmp_path: Path) -> None:
     assert len(versions) == 3
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize("character", ["a", "ß", "😀"])
 def test_no_text_is_longer_than_declared(tmp_path: Path, character: str) -> None:
     """2,048 messages of 2 KB of one person made a query fail that the neighbouring data answers."""
@@ -152,6 +153,7 @@ def test_texts_that_name_units_are_refused_and_not_cut(tmp_path: Path) -> None:
     assert {finding.column for finding in refused.value.findings} == {"person_id"}
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize(("length_max", "longest"), [(None, LENGTH_MAX_DEFAULT), (10, 10), (3, 7)])
 def test_texts_beside_listed_keys_have_a_longest_length(tmp_path: Path, length_max: int | None, longest: int) -> None:
     """Forbids that a column of keys with `other` keeps a text of any length: one person's would be a stopwatch.

@@ -99,7 +99,7 @@ def test_refusals_help(reader: Reader) -> None:
 
 
 @pytest.mark.parametrize("entry", answered(), ids=lambda entry: entry.place)
-@pytest.mark.sparse(4)
+@pytest.mark.sparse(10)
 def test_texts_that_only_look_hostile_mean_what_duckdb_means(clinic: Clinic, reader: Reader, entry: Entry) -> None:
     """Shows that an answered text has DuckDB's own rows, or differs in the documented way that its header names."""
     reader.read(entry.text)
@@ -112,6 +112,7 @@ def test_texts_that_only_look_hostile_mean_what_duckdb_means(clinic: Clinic, rea
     assert same_rows(theirs, ours) is not entry.unlike
 
 
+@pytest.mark.sparse(5)
 @pytest.mark.parametrize("text", GOOD)
 def test_the_seeds_of_mutations_mean_what_duckdb_means(clinic: Clinic, reader: Reader, text: str) -> None:
     """Shows that one text of every construct has DuckDB's own rows, noise apart."""

@@ -71,6 +71,7 @@ def findings(text: str) -> tuple[Finding, ...]:
     return caught.value.findings
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize("clause", CLAUSES)
 def test_a1_no_clause_lets_a_row_raise(clinic: Clinic, clause: str) -> None:
     """Shows that what can only raise is refused in every clause, and that the rest runs on every row, as NULL."""

@@ -264,6 +264,7 @@ REFUSED: dict[str, tuple[dict[str, Any], int, str, str]] = {
 }
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize("name", REFUSED)
 def test_refusals_say_which_query_and_leave_everything_as_it_was(shared: Clinic, name: str) -> None:
     """Shows the same refusal for a batch and for its estimate, nothing charged, and nothing stored."""

@@ -215,6 +215,7 @@ def test_a_condition_on_a_key_sees_the_stored_value(groups: Services) -> None:
     assert row == [sum(person["level"] == 9 for person in PEOPLE)]
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize(
     ("old", "new", "column"),
     [

@@ -181,6 +181,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize(("code", "options"), REFUSED)
 def test_what_cannot_be_fitted_is_refused_before_it_is_charged(
     shared: Clinic, code: str, options: dict[str, Any]
@@ -239,6 +240,7 @@ def test_an_exhausted_budget_is_refused_and_a_pure_account_cannot_pay(shared: Cl
     assert shared.spent(account) == 0
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize(
     ("sql", "warns"),
     [

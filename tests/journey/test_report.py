@@ -93,6 +93,7 @@ def test_a_question_of_the_curve_costs_what_the_curve_says(services: Services, a
         assert at["columns"][1]["half_width"] == point["columns"][0]["half_width"]  # type: ignore[index]
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize(
     "sql",
     [

@@ -67,6 +67,7 @@ def left_running(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Running, "complete", lambda *_, **__: b"")
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_life_of_every_kind(shared: Clinic, kind: ResourceKind) -> None:
     """Shows estimate, creation, retry, lists, strangers, a restart: the same fields, at the price that was agreed."""
@@ -209,6 +210,7 @@ def test_what_runs_when_a_process_dies_fails_charged(tmp_path: Path, monkeypatch
             assert make(clinic, kind.value, kind, key="once").json()["code"] == "execution_failed"
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize("kind", KINDS)
 def test_beside_an_open_session_rho_admits_nothing(shared: Clinic, kind: ResourceKind) -> None:
     """Shows that beside a monitor the concentrated branch admits nothing of any kind, on any account of the path."""

@@ -372,6 +372,7 @@ def test_norms_of_a_later_stage_are_chosen_after_the_number_that_it_reads(servic
     assert again["rows"] == answer["rows"]
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize("width", ["5", "15"])
 @pytest.mark.parametrize("sql", [ABOVE, MANY])
 def test_an_accuracy_is_the_cheapest_spend_that_reaches_it(services: Services, sql: str, width: str) -> None:

@@ -416,6 +416,7 @@ BAD_STREAMS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize("case", BAD_STREAMS)
 def test_what_cannot_be_a_stream_is_refused_before_it_is_charged(shared: Clinic, case: str) -> None:
     """Shows refusals of texts, columns, prices and numbers, with nothing charged and no stream made."""

@@ -90,6 +90,7 @@ def fits(seen: Sequence[int], law: Sequence[float]) -> bool:
     return bool(chi2.sf(statistic, max(1, len(large) - 1)) > FALSE_ALARM)
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize(("margin", "draws"), [(2.0**-28, 8_000), (0.3, 3_000)])
 @pytest.mark.parametrize("race", Race)
 def test_the_drawn_law_is_exact(race: Race, margin: float, draws: int, monkeypatch: pytest.MonkeyPatch) -> None:

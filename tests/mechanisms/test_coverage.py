@@ -68,7 +68,7 @@ def shares_covered(table: ReleasedTable, truth: dict[str, float], *, narrowed: f
 @pytest.mark.parametrize("price", PRICES)
 @pytest.mark.parametrize("rows", [1, 3, 10, 40, 200, 5000])
 @pytest.mark.parametrize("degree", [1, 2])
-@pytest.mark.sparse(4)
+@pytest.mark.sparse(8)
 def test_moments_cover(price: str, rows: int, degree: int) -> None:
     """Every aggregate that moments hold: coverage is at least 95 per cent from 1 to 5,000 rows, where it is defined."""
     x = ages(rows)
@@ -117,6 +117,7 @@ def test_counts_and_sums_cover(price: str, true: int) -> None:
     assert shares["s"] <= 0.95 + 2 * ROOM
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize("confidence", [Fraction(1, 2), Fraction(8, 10), Fraction(999, 1000)], ids=str)
 def test_other_confidences(confidence: Fraction) -> None:
     """Average and variance hold at 50, 80 and 99.9 per cent as well."""

@@ -24,6 +24,7 @@ from tests.mechanisms.support import SeededBits
 WEIGHTS = [(1.0,), (1.0, 1.0), (3.0, 1.0), (1.0, 0.0), (1.0, 1.0, 1.0), (1.0, 0.5, 0.25), (7.0, 7.0, 1.0), (1.0,) * 4]
 
 
+@pytest.mark.sparse(5)
 @pytest.mark.parametrize("weights", WEIGHTS, ids=str)
 @pytest.mark.parametrize("alpha", [0.5, 0.05, 0.001])
 def test_quantile_of_weighted_laplace(weights: tuple[float, ...], alpha: float) -> None:

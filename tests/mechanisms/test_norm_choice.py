@@ -201,6 +201,7 @@ def test_alike_units_are_seen_in_one_bin() -> None:
         assert choice.norm > 100
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize(("exponent", "cells"), [(0.8, 36), (0.8, 108), (1.0, 36), (1.0, 108)])
 def test_what_is_cut_over_many_cells_is_within_what_is_stated(exponent: float, cells: int) -> None:
     """Units of Zipf's law whose rows fall into cells at random: what is cut is below the stated share and its error.

@@ -69,6 +69,7 @@ def held(table: Floats, of: NormOf, mu: float) -> float:
     return sum(found) / len(found)
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize("mu", [0.3, 1.0])
 @pytest.mark.parametrize("name", SHOP)
 def test_the_truth_lies_within_noise_and_stated_cut(name: str, mu: float) -> None:

@@ -74,6 +74,7 @@ def excess(
     )
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize(("epsilon", "delta"), PRICES, ids=str)
 def test_neighbours_by_enumeration(epsilon: Fraction, delta: Fraction) -> None:
     """For n and n+1 units, "not released" included, both exact laws are within e^epsilon and delta of each other."""

@@ -67,6 +67,7 @@ def best(values: Floats, epsilon: float) -> float:
 DRAW = np.random.Generator(np.random.PCG64(5))
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize(
     ("values", "kind", "epsilon", "most"),
     [
@@ -181,6 +182,7 @@ def test_evidence_is_at_most_what_noise_leaves(width: int, laplace: bool) -> Non
         assert said >= -math.log((rank + 1) / len(sums)) - 3.5
 
 
+@pytest.mark.sparse(8)
 @pytest.mark.parametrize("laplace", [True, False], ids=["Laplace", "Gaussian"])
 @pytest.mark.parametrize("scale", [0.08, 0.2, 0.4, 1.0])
 def test_small_rounded_noise_does_not_look_like_units(scale: float, laplace: bool) -> None:

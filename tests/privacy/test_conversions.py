@@ -149,6 +149,7 @@ def best_rho(epsilon: mpmath.mpf, delta: mpmath.mpf) -> mpmath.mpf:
     return at((low + high) / 2)
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize(("epsilon", "delta"), EDGES)
 def test_rho_is_rounded_down(epsilon: str, delta: str) -> None:
     """Shows that the result is not above what the best order proves, and below it by 10^-9 relative at most."""

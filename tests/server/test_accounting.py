@@ -34,6 +34,7 @@ def test_its_defaults(world: World) -> None:
     assert {way["name"]: way["questions"] for way in found["ways"]}["distribution"] == 564
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize(
     "text",
     [

@@ -92,7 +92,7 @@ def test_exact_decimals_stay_exact(world: World, text: str, value: Fraction) -> 
     assert world.journey.asked[0].epsilon == value
 
 
-@pytest.mark.sparse(3)
+@pytest.mark.sparse(6)
 @pytest.mark.parametrize("text", [*BAD_EVERYWHERE, '"1.5"', '"1"', '"0.011"', '"1e-19"'])
 def test_bad_deltas_are_refused(world: World, text: str) -> None:
     """delta of a limit: 422 for anything outside of 0 to 0.01 or finer than 10^-18."""
@@ -102,7 +102,7 @@ def test_bad_deltas_are_refused(world: World, text: str) -> None:
     assert len(world.ledger.accounts()) == 2
 
 
-@pytest.mark.sparse(3)
+@pytest.mark.sparse(6)
 @pytest.mark.parametrize("text", [*BAD_EVERYWHERE, '"0"', '"1e-13"'])
 def test_bad_limits_are_refused(world: World, text: str) -> None:
     """epsilon of a limit, at creation and at a change: 422, and the account keeps its limit."""
@@ -114,6 +114,7 @@ def test_bad_limits_are_refused(world: World, text: str) -> None:
     assert world.ledger.account(world.account.id).limit == world.account.limit
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize("text", [*BAD_EVERYWHERE[:5], '"0"', "5", "[]"])
 def test_bad_half_widths_are_refused(world: World, text: str) -> None:
     """half_width is decimal text above zero."""

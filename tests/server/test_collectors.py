@@ -213,6 +213,7 @@ def test_reports_outside_the_encoding_are_refused(world: World, encoding: str, w
     assert send(world, collector, [(one, right), (two, CLIENT.encode(law, 0))]).status_code == 200
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize(
     "body",
     [

@@ -165,6 +165,7 @@ def test_accept_chooses(accept: list[str], expected: str) -> None:
     assert rank(accept)[0].media_type == expected
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize(
     "accept",
     [

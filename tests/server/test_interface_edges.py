@@ -25,6 +25,7 @@ SQL = "SELECT COUNT(*) AS n FROM patients"
 # HEAD and Allow
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize(
     ("path", "who"),
     [

@@ -130,6 +130,7 @@ def test_a_proxy_with_tls_gets_strict_transport(world: World, tmp_path: Path) ->
         api.close()
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize(
     ("method", "path", "status", "code"),
     [

@@ -63,6 +63,7 @@ def test_the_last_administrator_stays(world: World) -> None:
     assert world.api.get("/v1/me", who="admin").status_code == 401
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize(
     ("path", "body"),
     [

@@ -131,7 +131,7 @@ def test_the_surface_is_the_table(world: World) -> None:
 
 
 @pytest.mark.parametrize(("method", "path", "allowed"), ROWS, ids=[f"{row[0]} {row[1]}" for row in ROWS])
-@pytest.mark.sparse(4)
+@pytest.mark.sparse(8)
 def test_every_route_with_every_role_and_with_none(world: World, method: str, path: str, allowed: str) -> None:
     """Without a key 401, with another role 403, with a right one neither; public routes need no key."""
     address = re.sub(r"\{[a-z_]+\}", "absent", path)

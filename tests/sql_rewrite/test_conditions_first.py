@@ -233,6 +233,7 @@ def _of_one_row(source: Source) -> Source:
     return replace(source, table=replace(source.table, unit_column=None, unit_path=()))
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize(
     ("module", "name", "planted"),
     [

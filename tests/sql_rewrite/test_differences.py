@@ -59,6 +59,7 @@ def test_a_difference_is_compared_as_the_engine_compares_it(operator: str, inter
                     assert evaluate(meant, {("r0", "born"): born}) is theirs, asked
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize("part", ["epoch", "day", "hour", "minute", "second"])
 def test_parts_of_a_difference_are_the_engines(part: str) -> None:
     """Shows it of both signs."""

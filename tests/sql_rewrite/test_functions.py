@@ -392,7 +392,7 @@ def test_every_operator_has_cases() -> None:
     assert set(REGISTRY) == set(CASES)
 
 
-@pytest.mark.sparse(8)
+@pytest.mark.sparse(16)
 @pytest.mark.parametrize(("name", "arguments"), _FLAT, ids=_IDS)
 def test_operator_on_edge_values(name: str, arguments: tuple[Expression, ...]) -> None:
     """On values at the edges of the types: no error under any setting, equal to the reference, within the range."""
@@ -406,7 +406,7 @@ def test_operator_on_edge_values(name: str, arguments: tuple[Expression, ...]) -
         assert interval_of(clipped).inside(interval_of(expression))
 
 
-@pytest.mark.sparse(5)
+@pytest.mark.sparse(10)
 @pytest.mark.parametrize("name", sorted(REGISTRY))
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())

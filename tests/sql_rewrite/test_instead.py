@@ -98,6 +98,7 @@ SCHOOL = replace(CLINIC, name="school", unit=PrivacyUnit("pupils", "pupil_id"), 
 JOINED = "FROM pupils p JOIN classes c ON p.class_id = c.class_id"
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize(
     ("text", "advice"),
     [

@@ -125,6 +125,7 @@ def test_what_is_said_of_rows_is_true_of_them() -> None:
     assert not broken(seed=9, trees=1_000)
 
 
+@pytest.mark.sparse(2)
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [

@@ -170,6 +170,7 @@ def _difference(more: Counter[tuple[int, int]], less: Counter[tuple[int, int]]) 
 SIZES = (0, 1, 5, 50, 5_000)
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize("size", SIZES)
 def test_one_unit_changes_one_bin_of_each_histogram(engine: _Engine, size: int) -> None:
     """Neighbours with 0, 1, 5, 50 and 5,000 rows of the unit, in other orders, with other numbers and threads."""
@@ -268,6 +269,7 @@ def _histogram(name: str) -> Histogram:
     return next(h for h in _profiled(one_row=True).histograms if h.column == name)
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize(
     ("name", "values", "bins"),
     [

@@ -148,6 +148,7 @@ _PLACES = (
 )
 
 
+@pytest.mark.sparse(3)
 @thinned(25)
 @pytest.mark.parametrize("place", _PLACES)
 def test_a_refused_function_is_named_as_it_was_written(place: str, every: int) -> None:

@@ -15,7 +15,7 @@ def written() -> dict[str, dict[str, str]]:
     return found()
 
 
-@pytest.mark.sparse(3)
+@pytest.mark.sparse(6)
 @pytest.mark.parametrize("corpus", json.loads(FILE.read_text()))
 def test_statements_are_what_they_were(corpus: str, written: dict[str, dict[str, str]]) -> None:
     """What is asked as before is written as before (not so on purpose? see tests/sql_rewrite/statements).

@@ -11,6 +11,7 @@ from tests.battery.questions import questions
 from tests.battery.worlds import WORLDS
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize("world", WORLDS)
 def test_copies_are_those_of_the_parser_itself(world: str) -> None:
     """Shows that a copy is equal to its tree, node by node, with the same places in the text, and shares no node."""
