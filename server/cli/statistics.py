@@ -93,5 +93,8 @@ def _lines(answer: Json) -> list[str]:
     else:
         low, high = answer["interval"]
         lines = [f"{answer['statistic']}: {answer['value']:g}  [{low:g}, {high:g}]"]
-    charged = ", ".join(part["epsilon"] for part in answer["accounting"]["charged"])
-    return [printable(line) for line in [*lines, f"charged {charged} of the account; {answer['id']}"]]
+    if answer["accounting"].get("reused"):
+        price = "charged nothing: the same question was asked before, and this is its stored outcome"
+    else:
+        price = f"charged {', '.join(part['epsilon'] for part in answer['accounting']['charged'])} of the account"
+    return [printable(line) for line in [*lines, f"{price}; {answer['id']}"]]

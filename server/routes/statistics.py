@@ -17,6 +17,7 @@ from server.roles import ASKING, READING, Role
 from server.routes.common import body_of, describe, json_response, running_response
 from server.routes.paying import REFUSALS, answer_by, called, explained
 from server.routes.sight import visible_dataset
+from server.statistics.asking import ToAsk, again
 from server.statistics.terms import AskStatistic
 from server.wire.answers import RunningAnswer
 from server.wire.statistic_answers import StatisticAnswer, StatisticEstimateAnswer, StatisticList
@@ -133,5 +134,8 @@ async def ask_statistic(request: Request, caller: Annotated[Caller, Depends(role
     answer = await answer_by(request, started, deadline=deadline)
     if answer is None:
         return running_response(query_id)
+    if key is None and not isinstance(started.query, ToAsk):
+        # With a key it is a retry, which gets the same bytes.
+        answer = again(answer)
     headers = {"Cache-Control": "no-store", "Content-Location": f"/v1/queries/{query_id}"}
     return Response(answer, media_type="application/json", headers=headers)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -26,6 +27,8 @@ from server.admitted import InFlight, Settled, retried
 from server.journey.admission import Served
 from server.journey.agreed_price import at_agreed_price, moved
 from server.journey.visible import VisibleRun
+from server.journey.wire_amounts import share_text
+from server.journey.wire_estimate import Verdict
 from server.published import STATISTIC
 from server.resources.resources import Resources
 from server.statistics.answer import outcome_body, test_body
@@ -35,7 +38,7 @@ from sql_rewrite.dialects.dialect import Dialect
 from sql_rewrite.own_statistics import OwnKind, lift_statistic
 from sql_rewrite.plan_key import core_key
 
-__all__ = ["Statistics", "ToAsk"]
+__all__ = ["Statistics", "ToAsk", "again"]
 
 _DRAWS_MAX = 16
 """Draws of one question under keys of its own; later ones are found by their identifiers alone."""
@@ -73,13 +76,26 @@ class Statistics:
         """What it would cost, test and promise. Reads no row, charges nothing. Errors: Refused."""
         quoted = self.quotes.quote(request)
         moments = self.resources.pace.moments(quoted.form.work)
+        verdict, price = quoted.offer.verdict, {**quoted.offer.price(), "own": _own(quoted)}
+        if self._stored(request, quoted):
+            verdict, price = (
+                Verdict.FREE,
+                price | {"epsilon": "0", "delta": "0", "share": share_text(Fraction(0), quoted.path[0])},
+            )
         return {
-            "verdict": quoted.offer.verdict.value,
-            "price": {**quoted.offer.price(), "own": _own(quoted)},
+            "verdict": verdict.value,
+            "price": price,
             **test_body(quoted, request.confidence),
             "first_moment_seconds": round(moments.first, 3),
             "tick_seconds": round(moments.tick, 4),
         }
+
+    def _stored(self, request: AskStatistic, quoted: Quoted) -> bool:
+        """Whether the question, asked without a key, has a stored outcome."""
+        identity = _identity(quoted, request)
+        key = self._key(request.principal, identity)
+        earlier = None if key is None else self.resources.ledger.earlier(request.principal, key, identity)
+        return earlier is not None and earlier.state is QueryStatus.SETTLED
 
     def admit(self, request: AskStatistic) -> Settled | InFlight | ToAsk:
         """Charges it. Errors: Refused, and the ledger's; ExecutionFailed for an earlier request that failed."""
@@ -138,7 +154,7 @@ class Statistics:
             return self._outcome(asked, lease, visible.seconds_left(timeout))
 
         def made(body: dict[str, Json]) -> bytes:
-            return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+            return _written(body)
 
         return self.resources.make(asked, asked.quoted.form.work, read, made)
 
@@ -170,11 +186,24 @@ class Statistics:
                     if part.account == quoted.path[0].id
                 ],
                 "own": _own(quoted),
+                "reused": False,
             },
             "policy_version": quoted.dataset.policy_version,
             "data_version": quoted.dataset.data_version,
             "links": {"self": f"/v1/queries/{asked.query_id}", "budget": f"/v1/budgets/{quoted.path[0].id}"},
         }
+
+
+def again(answer: bytes) -> bytes:
+    """A stored outcome for a question that was asked again without a key: it costs nothing, and says so."""
+    body = json.loads(answer)
+    body["accounting"] |= {"charged": [], "reused": True}
+    return _written(body)
+
+
+def _written(body: Mapping[str, Json]) -> bytes:
+    """An outcome as it is stored and sent."""
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def _listed(name: str, dataset: Dataset, dialect: Dialect) -> dict[str, Json]:

@@ -84,7 +84,10 @@ class StatisticAnswer(_Promised):
     value: float | int | bool | str | None = Field(description="Null with `no_answer`; a most frequent value as it is.")
     interval: list[float] | None = Field(description="Of the noise and of places; held to the range of answers.")
     mechanism: str
-    accounting: dict[str, object]
+    accounting: dict[str, object] = Field(
+        description="What was `charged`, and what the outcome promises by itself (`own`). `reused` says that the same "
+        "question was asked before without a key: this is its stored outcome, and nothing was charged."
+    )
     policy_version: int
     data_version: str
     links: dict[str, str]

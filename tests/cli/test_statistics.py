@@ -46,6 +46,13 @@ def test_an_outcome_is_shown(stand: Stand, answer: dict[str, Any], words: str) -
     assert stand.requests[1][:2] == ("GET", "/v1/queries/q_1")
 
 
+def test_an_outcome_that_is_stored_says_that_it_cost_nothing(stand: Stand) -> None:
+    """The words of a repeat, and no price."""
+    stand.replies = [(200, {**ANSWER, "accounting": {"charged": [], "reused": True}})]
+    ran = stand.ask(*ASKED, "--width", "2")
+    assert "charged nothing: the same question was asked before" in ran.out
+
+
 def test_an_estimate_asks_nothing(stand: Stand) -> None:
     """What it costs, whichever way the test ends, and from how many people on it mostly passes."""
     answer = {

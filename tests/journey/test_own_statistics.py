@@ -79,6 +79,11 @@ def statistics_of(clinic: Clinic) -> Statistics:
     return clinic.services.statistics
 
 
+def repeated(answer: Any) -> Any:
+    """The same outcome when it is asked for again: it says that nothing was charged."""
+    return {**answer, "accounting": {**answer["accounting"], "charged": [], "reused": True}}
+
+
 def test_a_statistic_is_listed_priced_asked_and_read_again(clinic: Clinic) -> None:
     """Shows a whole life: the estimate's price is charged, the interval holds the truth, and a repeat is free."""
     who, account = clinic.somebody(epsilon="20")
@@ -107,7 +112,10 @@ def test_a_statistic_is_listed_priced_asked_and_read_again(clinic: Clinic) -> No
     assert charged["epsilon"] == estimate["price"]["epsilon"]
     spent = clinic.spent(account)
     assert 0 < spent <= Fraction(charged["epsilon"])
-    assert ask(clinic, who).json() == answer
+    assert answer["accounting"]["reused"] is False
+    assert ask(clinic, who).json() == repeated(answer)
+    free = clinic.call(who, "POST", "/v1/statistics:estimate", body()).json()
+    assert (free["verdict"], free["price"]["epsilon"], free["price"]["own"]) == ("free", "0", estimate["price"]["own"])
     assert clinic.spent(account) == spent
     assert clinic.call(who, "GET", answer["links"]["self"]).json() == answer
     csv = clinic.call(who, "GET", answer["links"]["self"], Accept="text/csv")
@@ -223,7 +231,7 @@ def test_the_charge_comes_before_the_first_row(clinic: Clinic, monkeypatch: pyte
     answered = ask(clinic, who, width="5").json()
     assert clinic.spent(account) > charged
     paid = clinic.spent(account)
-    assert ask(clinic, who, width="5").json() == answered
+    assert ask(clinic, who, width="5").json() == repeated(answered)
     assert clinic.spent(account) == paid
 
 
@@ -257,7 +265,7 @@ def test_answers_survive_a_restart(tmp_path: Path) -> None:
         answer = ask(own, who).json()
         spent = own.spent(account)
         with restarted(own):
-            assert ask(own, who).json() == answer
+            assert ask(own, who).json() == repeated(answer)
             assert own.spent(account) == spent
             with_statistics(path, STATISTICS + '  mean: {sql: "SELECT AVG(age) FROM people"}\n')
             with pytest.raises(DatasetRefused) as refused:

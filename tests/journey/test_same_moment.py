@@ -133,3 +133,31 @@ def test_a_row_that_does_not_come_is_retryable(shared: Clinic, monkeypatch: pyte
         assert first.result().status_code == 202
     assert (second.status_code, second.json()["code"], second.json()["retryable"]) == (409, "conflict", True)
     assert second.headers["retry-after"] == "1"
+
+
+def test_a_statistic_that_is_asked_twice_at_one_moment_is_drawn_once(
+    shared: Clinic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shows one draw and one charge without a key too; the second answer says that it cost nothing."""
+    who, account = shared.somebody()
+    there, reserve = threading.Event(), Ledger.reserve
+
+    def slowly(ledger: Ledger, *args: Any, **options: Any) -> Any:
+        reserved = reserve(ledger, *args, **options)
+        if reserved.fresh:
+            there.set()
+            time.sleep(0.2)
+        return reserved
+
+    monkeypatch.setattr(Ledger, "reserve", slowly)
+    path, options = WAYS["statistic"]
+
+    def send(number: int) -> httpx.Response:
+        assert not number or there.wait(5)
+        return shared.call(who, "POST", path, options)
+
+    with ThreadPoolExecutor(2) as threads:
+        first, second = (one.json() for one in threads.map(send, (0, 1)))
+    assert (first["accounting"]["reused"], second["accounting"]["reused"]) == (False, True)
+    assert (second["id"], second["value"], second["accounting"]["charged"]) == (first["id"], first["value"], [])
+    assert shared.spent(account) == pytest.approx(charged(first), rel=1e-6)
