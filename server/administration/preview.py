@@ -8,11 +8,13 @@ and nothing is charged; no route calls this, only a command.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import hashlib
 import itertools
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -46,18 +48,22 @@ class ColumnError:
     """How far one column was off, over all rows that answers showed and all runs.
 
     `value` is the root mean square of the true values, `error` that of the differences, `stated` the mean of the
-    standard errors that answers stated, where they did.
+    standard errors that answers stated, where they did. Both are in a `unit` where the column is of intervals (seconds)
+    or of dates and timestamps (days, and no value to be a part of). Of a column that no number says how far is off,
+    which MODE chose or which is text, `right` is the part of cells that are the true ones.
     """
 
     name: str
-    value: float
-    error: float
+    value: float | None
+    error: float | None
     stated: float | None
+    unit: str = ""
+    right: float | None = None
 
     @property
     def relative(self) -> float | None:
         """The error as a part of the value."""
-        return self.error / self.value if self.value else None
+        return None if self.error is None or not self.value else self.error / self.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,13 +186,12 @@ def try_question(
 def _compared(sql: str, epsilon: Fraction, answers: Sequence[dict[str, object]], truth: Sequence[Row] | None) -> Tried:
     """Answers beside what is true, row by row: by their keys, or by their place where there are none."""
     columns = _list(answers[0]["columns"])
-    keys = [place for place, column in enumerate(columns) if _kind(column) == "key"]
-    numbers = [place for place in range(len(columns)) if place not in keys]
+    chosen = _chosen(sql, len(columns))
+    keys = [place for place, column in enumerate(columns) if _kind(column) == "key" and place not in chosen]
     known: dict[tuple[str, ...], Row] = {}
     if truth is not None and all(len(row) == len(columns) for row in truth):
         known = {_identity(row, keys, place): row for place, row in enumerate(truth)}
-    squares = {place: [0.0, 0.0, 0.0] for place in numbers}
-    stated: dict[int, list[float]] = {place: [] for place in numbers}
+    judged = {place: _Judged(place in chosen) for place in range(len(columns)) if place not in keys}
     shown = 0
     for answer in answers:
         errors = _list(answer["standard_errors"])
@@ -194,26 +199,92 @@ def _compared(sql: str, epsilon: Fraction, answers: Sequence[dict[str, object]],
             cells, told = _list(row), _list(error)
             true = known.get(_identity(cells, keys, number))
             shown += true is not None
-            for place in numbers:
+            for place, one in judged.items():
                 if isinstance(told[place], int | float):
-                    stated[place].append(float(str(told[place])))
-                _add(squares[place], cells[place], None if true is None else true[place])
-    found = []
-    for place in numbers:
-        value, error, count = squares[place]
-        if not count:
-            continue
-        mean = sum(stated[place]) / len(stated[place]) if stated[place] else None
-        found.append(ColumnError(_name(columns[place]), math.sqrt(value / count), math.sqrt(error / count), mean))
+                    one.stated.append(float(str(told[place])))
+                if true is not None:
+                    one.add(cells[place], true[place])
+    found = [one.error(_name(columns[place])) for place, one in judged.items() if one.sizes or one.cells]
     part = shown / (len(known) * len(answers)) if known else None
-    return Tried(sql, epsilon, None if found else "its answer cannot be compared with a number", tuple(found), part)
+    # Keys alone are judged by how many of them are the true ones.
+    told_of = found or (known and not judged)
+    return Tried(sql, epsilon, None if told_of else "its answer cannot be compared with a number", tuple(found), part)
 
 
-def _add(squares: list[float], cell: object, true: object) -> None:
-    if isinstance(cell, int | float) and isinstance(true, int | float | Decimal) and not isinstance(true, bool):
-        squares[0] += float(true) ** 2
-        squares[1] += (float(cell) - float(true)) ** 2
-        squares[2] += 1
+@dataclass(slots=True)
+class _Judged:
+    """One column as its cells are compared; `chosen` where MODE or its like chose them."""
+
+    chosen: bool
+    sizes: list[tuple[float, float]] = field(default_factory=list)
+    """The true number and the difference, of each cell that is a number."""
+    stated: list[float] = field(default_factory=list)
+    cells: int = 0
+    right: int = 0
+    unit: str = ""
+
+    def add(self, cell: object, true: object) -> None:
+        """Compares a cell with the true one."""
+        (ours, unit), (theirs, _) = _measured(cell), _measured(true)
+        if not self.chosen and ours is not None and theirs is not None:
+            self.unit = unit
+            self.sizes.append((0.0 if unit == "days" else theirs, ours - theirs))
+        elif self.chosen or isinstance(cell, str | bool) or isinstance(true, str | bool):
+            self.cells += 1
+            self.right += _written(cell) == _written(true)
+
+    def error(self, name: str) -> ColumnError:
+        """What was found of all cells. Requires: there is one."""
+        mean = sum(self.stated) / len(self.stated) if self.stated else None
+        if not self.sizes:
+            return ColumnError(name, None, None, mean, right=self.right / self.cells)
+        value, error = (math.sqrt(sum(pair[end] ** 2 for pair in self.sizes) / len(self.sizes)) for end in (0, 1))
+        return ColumnError(name, value, error, mean, self.unit)
+
+
+_SPAN = re.compile(r"(?:(-?\d+) days? ?)?(?:(-?)(\d+):(\d\d):(\d\d(?:\.\d+)?))?")
+
+
+def _measured(cell: object) -> tuple[float | None, str]:
+    """The number of a cell and what it counts: seconds of an interval, days of a moment; None of anything else."""
+    if isinstance(cell, bool):
+        return None, ""
+    if isinstance(cell, int | float | Decimal):
+        return float(cell), ""
+    if isinstance(cell, datetime.date):
+        cell = cell.isoformat()
+    if not isinstance(cell, str) or not cell:
+        return None, ""
+    span = _SPAN.fullmatch(cell)
+    if span is not None:
+        days, sign, *clock = span.groups()
+        seconds = sum(float(part or 0) * size for part, size in zip(clock, (3_600, 60, 1), strict=True))
+        return float(days or 0) * 86_400 + (-seconds if sign else seconds), "seconds"
+    with contextlib.suppress(ValueError):
+        return (datetime.datetime.fromisoformat(cell) - datetime.datetime(1970, 1, 1)).total_seconds() / 86_400, "days"
+    return None, ""
+
+
+_CHOSEN = re.compile(r"\b(mode|approx_top_k)\s*\(", re.IGNORECASE)
+_OUTER = re.compile(r"[(),]|\b(select|from)\b|'[^']*'|\"[^\"]*\"", re.IGNORECASE)
+
+
+def _chosen(sql: str, columns: int) -> frozenset[int]:
+    """The places of the select list that MODE or its like fills; none where the list has another length."""
+    depth, start, items = 0, -1, list[str]()
+    for found in _OUTER.finditer(sql):
+        word = found.group().lower()
+        depth += (word == "(") - (word == ")")
+        if depth or word not in ("select", "from", ","):
+            continue
+        if word == "select":
+            start, items = found.end(), []
+        elif start >= 0:
+            items.append(sql[start : found.start()])
+            start = found.end() if word == "," else -1
+    return (
+        frozenset(i for i, item in enumerate(items) if _CHOSEN.search(item)) if len(items) == columns else frozenset()
+    )
 
 
 def _identity(row: Row, keys: Sequence[int], place: int) -> tuple[str, ...]:

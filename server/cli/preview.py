@@ -123,11 +123,16 @@ def _lines(tried: Sequence[Tried], sizes: Mapping[str, int], assumed: Sequence[s
             for column in one.columns:
                 part = "" if column.relative is None else f"{column.relative:.1%}"
                 stated = "" if column.stated is None else f"{column.stated:.4g}"
-                numbers = [f"{column.value:.4g}", f"{column.error:.4g}", part, stated, shown]
-                rows.append([epsilon, printable(column.name), *numbers])
+                right = "" if column.right is None else f"{column.right:.0%}"
+                value, error = ("" if number is None else f"{number:.4g}" for number in (column.value, column.error))
+                error = f"{error} {column.unit}".strip()
+                named = printable(column.name)
+                rows.append([epsilon, named, "" if column.unit == "days" else value, error, part, stated, right, shown])
+            if not one.columns and one.refused is None:
+                rows.append([epsilon, "", "", "", "", "", "", shown])
         if rows:
-            heads = ["epsilon", "column", "value", "error", "of value", "stated", "rows shown"]
-            lines.append(table(heads, rows, right=(0, 2, 3, 4, 5, 6)))
+            heads = ["epsilon", "column", "value", "error", "of value", "stated", "right", "rows shown"]
+            lines.append(table(heads, rows, right=(0, 2, 3, 4, 5, 6, 7)))
     return lines
 
 
@@ -144,6 +149,8 @@ def _body(one: Tried) -> dict[str, object]:
                 "error": column.error,
                 "relative": column.relative,
                 "stated": column.stated,
+                "unit": column.unit,
+                "right": column.right,
             }
             for column in one.columns
         ],

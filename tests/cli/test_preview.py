@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from pathlib import Path
 
@@ -90,3 +91,21 @@ def test_what_cannot_be_meant(home: Path, tmp_path: Path, arguments: tuple[str, 
     file.write_text("-- nothing\n")
     done = cli("dataset", "preview", "people", "--questions", str(file), "--home", str(home))
     assert "has 0 questions" in done.err
+
+
+def test_intervals_moments_and_modes_are_judged() -> None:
+    """Shows seconds, days and the part that is right; a mode is no key of its row, wherever it stands in the list."""
+    sql = "WITH v AS (SELECT a, b FROM t) SELECT MODE(city), k, AVG(b - a) AS stay, MAX(day) FROM v GROUP BY k"
+    columns = [{"name": str(place), "kind": kind} for place, kind in enumerate(("key", "key", "derived", "derived"))]
+    rows = [["Bonn", "a", "1 day 00:00:10", "2024-01-03T12:00:00"], ["Ulm", "b", "-00:00:20.5", "2024-01-02"]]
+    none = [[None] * 4] * 2
+    answers: list[dict[str, object]] = [{"columns": columns, "rows": rows, "standard_errors": none}]
+    day = datetime.date(2024, 1, 2)
+    truth = [("Bonn", "a", "1 day", day), ("Bonn", "b", "00:00:00", day)]
+    mode, stay, moment = _compared(sql, 1, answers, truth).columns  # type: ignore[arg-type]
+    assert (mode.right, mode.error, mode.value) == (0.5, None, None)
+    assert (stay.unit, stay.error) == ("seconds", pytest.approx(((10**2 + 20.5**2) / 2) ** 0.5))
+    assert (moment.unit, moment.error) == ("days", pytest.approx((1.5**2 / 2) ** 0.5))
+    only = [{"columns": columns[:1], "rows": [["Bonn"]], "standard_errors": [[None]]}]
+    assert _compared("SELECT k FROM t", 1, only, [("Bonn",), ("Ulm",)]).shown == 0.5  # type: ignore[arg-type]
+    assert _compared("SELECT k FROM t", 1, only, [("Bonn",)]).refused is None  # type: ignore[arg-type]
