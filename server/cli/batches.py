@@ -20,6 +20,7 @@ def batch(
     dataset: str | None = option("--dataset NAME", "The dataset. Default: the only one you may ask."),
     own_epsilon: str | None = option("--own-epsilon E", "What all answers together may promise, in any account."),
     epsilon: str | None = option("--epsilon E", "What of your account all of them may cost. Default: the dataset's."),
+    rows_per_unit: int | None = option("--rows-per-unit N", "Rows of one unit that count.", min=1),
     budget: str | None = option("--budget ID", "The account that pays, if you have several."),
     price_only: bool = option("--estimate", "Report the ways to answer it, for free, and ask nothing.", False),
     idempotency_key: str | None = option("--idempotency-key TEXT", "The same text pays once. Default: a new one."),
@@ -45,6 +46,9 @@ def batch(
     body: Json = {"queries": queries, **({"spend": given} if given else {})}
     if budget is not None:
         body["budget"] = budget
+    if rows_per_unit is not None:
+        bounds = ("rows_per_unit", "groups_per_unit", "rows_per_unit_and_group")
+        body["contribution"] = dict.fromkeys(bounds, rows_per_unit)
     with remote.connect(here.place()) as client:
         body["dataset"] = dataset or client.only_dataset("Name one with --dataset NAME.")
         if price_only:

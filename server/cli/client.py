@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import time
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -12,6 +13,7 @@ from urllib.parse import quote, urlsplit
 
 from privacy.refusal import Finding
 from server.cli.failure import CommandFailed, UsageError
+from server.cli.fields import of_path, option_of, with_options
 from server.cli.options import option
 from server.cli.output import Json, as_commands, printable
 from server.home import Home
@@ -24,6 +26,7 @@ __all__ = ["Client", "Remote"]
 DEFAULT_URL = "http://127.0.0.1:8765"
 _ATTEMPTS = 3
 _PATIENCE_SECONDS = 3600.0
+NO_FIELDS: Mapping[str, str] = {}
 
 
 def _loopback(host: str | None) -> bool:
@@ -239,7 +242,7 @@ class Client:
         if not isinstance(body, dict) or (response.status_code >= 400 and "what" not in body):
             raise self._foreign(f"Its answer (status {response.status_code}) is not one of this program's.")
         if response.status_code >= 400:
-            raise _problem_failure(body)
+            raise _problem_failure(body, of_path(response.request.url.path))
         return body
 
     def _foreign(self, why: str) -> CommandFailed:
@@ -248,23 +251,37 @@ class Client:
             Check the address and the port.""")
 
 
-def _problem_failure(problem: Json) -> CommandFailed:
-    """A problem document in words: every finding with its place, what to do, and whether it was charged."""
+def _problem_failure(problem: Json, fields: Mapping[str, str] = NO_FIELDS) -> CommandFailed:
+    """A problem document in words: every finding with its place, what to do, and whether it was charged.
+
+    `fields` are the options of the command by the fields of the request that they fill.
+    """
     findings = [item for item in problem.get("findings") or [] if isinstance(item, dict)]
     if len(findings) > 1:
-        why = "\n".join([f"There are {len(findings)} reasons:", *map(_finding, findings)])
+        why = "\n".join([f"There are {len(findings)} reasons:", *(_finding(item, fields) for item in findings)])
     else:
+        field = _field(findings[0] if findings else problem, fields)
         findings = [problem]
-        why = f"{printable(problem.get('why', ''))}{_place(problem.get('position'))}"
-    advice = dict.fromkeys(as_commands(printable(line)) for item in findings for line in item.get("instead") or [])
+        why = f"{_said(problem.get('why', ''), fields)}{field}{_place(problem.get('position'))}"
+    lines = [as_commands(printable(line)) for item in findings for line in item.get("instead") or []]
+    advice = dict.fromkeys(with_options(line, fields) for line in lines)
     code, charged = printable(problem.get("code", "")), " It was charged." if problem.get("charged") else ""
-    what = f"{printable(problem['what'])} [{code}]"
+    what = f"{_said(problem['what'], fields)} [{code}]"
     return CommandFailed(Finding(code, what, why + charged, tuple(filter(None, advice))))
 
 
-def _finding(item: Json) -> str:
-    field = f" ({printable(item['field'])})" if item.get("field") else ""
-    return f"- {printable(item.get('what', ''))}{field}{_place(item.get('position'))}: {printable(item.get('why', ''))}"
+def _finding(item: Json, fields: Mapping[str, str]) -> str:
+    place = f"{_field(item, fields)}{_place(item.get('position'))}"
+    return f"- {_said(item.get('what', ''), fields)}{place}: {_said(item.get('why', ''), fields)}"
+
+
+def _said(text: object, fields: Mapping[str, str]) -> str:
+    return with_options(printable(text), fields)
+
+
+def _field(item: Json, fields: Mapping[str, str]) -> str:
+    """What was typed for the field that a finding is about."""
+    return f" ({printable(option_of(str(item['field']), fields))})" if item.get("field") else ""
 
 
 def _place(position: object) -> str:
