@@ -12,8 +12,9 @@ from mechanisms.families import NoiseFamily
 from privacy.bounds import AskedContribution
 from privacy.rank_tree import QuantileMechanism
 from sql_rewrite.google_clause import Clause
+from sql_rewrite.lift_clock import started as clock_of
 
-__all__ = ["Question", "QuestionParameter"]
+__all__ = ["Question", "QuestionParameter", "text_of"]
 
 QuestionParameter = str | int | float | bool | None
 
@@ -66,3 +67,32 @@ class Question:
             amount for amount in (self.epsilon, self.own_epsilon, self.half_width, self.relative) if amount is not None
         ]
         assert len(given) <= 1, "one price, asked for in one way"
+
+
+def text_of(
+    *,
+    principal: str,
+    dataset: str,
+    sql: str,
+    account: str | None,
+    body_hash: str,
+    contribution: AskedContribution | None = None,
+    confidence: Fraction = Fraction(95, 100),
+) -> Question:
+    """A text that is read and paid for as questions are, at a price of its own: of a session, a model, a statistic."""
+    return Question(
+        principal=principal,
+        dataset=dataset,
+        sql=sql,
+        parameters={},
+        epsilon=None,
+        half_width=None,
+        confidence=confidence,
+        reuse=Reuse.NONE,
+        max_staleness_s=None,
+        account=account,
+        contribution=contribution,
+        idempotency_key=None,
+        body_hash=body_hash,
+        started=clock_of(sql, datetime.datetime.now(datetime.UTC)),
+    )

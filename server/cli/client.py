@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -138,16 +138,17 @@ class Client:
 
     def _settled(self, response: httpx.Response, answer: Json) -> Json:
         """What a query came to, waiting while it runs."""
-        deadline, pause = time.monotonic() + _PATIENCE_SECONDS, 0.2
-        while response.status_code == 202:
-            if time.monotonic() > deadline:
-                raise CommandFailed(f"""the answer did not come in an hour
-                    The query still runs. It was charged once.
-                    Fetch it later: GET {self.url}/v1/queries/{printable(answer.get("id"))}""")
-            time.sleep(pause)
-            pause = min(pause * 1.5, 5.0)
+
+        def again() -> bool:
+            nonlocal response, answer
             response = self._send("GET", f"/v1/queries/{answer['id']}")
             answer = self._read(response)
+            return response.status_code == 202
+
+        if response.status_code == 202 and not _patient(again):
+            raise CommandFailed(f"""the answer did not come in an hour
+                The query still runs. It was charged once.
+                Fetch it later: GET {self.url}/v1/queries/{printable(answer.get("id"))}""")
         return answer
 
     def price_of(self, path: str, body: Json) -> Json:
@@ -158,15 +159,16 @@ class Client:
         """A resource that is settled, or failed: waits as long as it runs. Without a key it gets a new one."""
         key = idempotency_key or str(uuid.uuid4())
         answer = self._read(self._send("POST", path, body, idempotency_key=key))
-        deadline, pause = time.monotonic() + _PATIENCE_SECONDS, 0.2
-        while answer["status"] == "running":
-            if time.monotonic() > deadline:
-                raise CommandFailed(f"""what was asked for did not come in an hour
-                    It still runs. It was charged once.
-                    Look later with the same command and --idempotency-key {printable(key)}""")
-            time.sleep(pause)
-            pause = min(pause * 1.5, 5.0)
+
+        def again() -> bool:
+            nonlocal answer
             answer = self.get(f"{path}/{answer['id']}")
+            return bool(answer["status"] == "running")
+
+        if answer["status"] == "running" and not _patient(again):
+            raise CommandFailed(f"""what was asked for did not come in an hour
+                It still runs. It was charged once.
+                Look later with the same command and --idempotency-key {printable(key)}""")
         return answer
 
     def ask_statistic(self, body: Json, *, idempotency_key: str | None = None) -> Json:
@@ -174,13 +176,17 @@ class Client:
         response = self._send("POST", "/v1/statistics", body, idempotency_key=idempotency_key)
         return self._settled(response, self._read(response))
 
+    def one(self, path: str, identifier: str) -> Json:
+        """The member of a list."""
+        return self.get(f"{path}/{quote(identifier, safe='')}")
+
+    def end(self, path: str, identifier: str) -> Json:
+        """What is left of a member of a list that is closed, or removed."""
+        return self._read(self._send("DELETE", f"{path}/{quote(identifier, safe='')}"))
+
     def post(self, path: str, body: Json) -> Json:
         """What comes of an act at a path. It is sent once."""
         return self._read(self._send("POST", path, body))
-
-    def delete(self, path: str) -> Json:
-        """What is left of what was at a path."""
-        return self._read(self._send("DELETE", path))
 
     def ask_stream(self, stream: str, body: Json) -> Json:
         """The answers of a stream."""
@@ -249,6 +255,17 @@ class Client:
         return CommandFailed(f"""what answers at {self.url} is not Noisegate
             {why}
             Check the address and the port.""")
+
+
+def _patient(runs: Callable[[], bool]) -> bool:
+    """Looks again and again, at longer and longer pauses, until it runs no more. False when patience ended before."""
+    deadline, pause = time.monotonic() + _PATIENCE_SECONDS, 0.2
+    while time.monotonic() <= deadline:
+        time.sleep(pause)
+        pause = min(pause * 1.5, 5.0)
+        if not runs():
+            return True
+    return False
 
 
 def _problem_failure(problem: Json, fields: Mapping[str, str] = NO_FIELDS) -> CommandFailed:

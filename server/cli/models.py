@@ -5,11 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 from pathlib import Path
 from typing import Literal
-from urllib.parse import quote
 
 from server.cli.asking import read_sql
 from server.cli.client import Remote
 from server.cli.failure import CommandFailed, UsageError
+from server.cli.listing import show_list, show_one
 from server.cli.options import Here, amount, option
 from server.cli.output import Json, printable
 
@@ -73,10 +73,11 @@ def fit(
 
 def list_models(remote: Remote, here: Here) -> None:
     """List your models, the newest first."""
-    with remote.connect(here.place()) as client:
-        answer = client.get("/v1/models?count=100")
-    lines = [f"{item['id']}  {item['status']}  {item['dataset']}  {item['method']}" for item in answer["models"]]
-    here.show(answer["models"], [printable(line) for line in lines] or ["no models"], verbatim=True)
+
+    def line(item: Json) -> str:
+        return f"{item['id']}  {item['status']}  {item['dataset']}  {item['method']}"
+
+    show_list(remote, here, "models", line, none="no models")
 
 
 def show(
@@ -85,9 +86,7 @@ def show(
     model: str = option("ID", "The model, as `noisegate model list` names it."),
 ) -> None:
     """Show a model: its state, its weights, and SQL that predicts."""
-    with remote.connect(here.place()) as client:
-        answer = client.get(f"/v1/models/{quote(model, safe='')}")
-    here.show(answer, _model_lines(answer), verbatim=True)
+    show_one(remote, here, "/v1/models", model, _model_lines)
 
 
 def _price_lines(answer: Json) -> list[str]:

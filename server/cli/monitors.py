@@ -10,6 +10,7 @@ from urllib.parse import quote
 from server.cli.asking import read_sql
 from server.cli.client import Remote
 from server.cli.failure import CommandFailed
+from server.cli.listing import show_list, show_one
 from server.cli.options import Here, amount, option
 from server.cli.output import Json, printable
 
@@ -89,13 +90,12 @@ def check(
 
 def list_monitors(remote: Remote, here: Here) -> None:
     """List your monitors, the newest first."""
-    with remote.connect(here.place()) as client:
-        answer = client.get("/v1/monitors?count=100")
-    lines = [
-        f"{item['id']}  {item['status']}  {item['dataset']}  {item['hits'] - item['hits_left']} of {item['hits']} hits"
-        for item in answer["monitors"]
-    ]
-    here.show(answer["monitors"], [printable(line) for line in lines] or ["no monitors"], verbatim=True)
+
+    def line(item: Json) -> str:
+        hits = item["hits"] - item["hits_left"]
+        return f"{item['id']}  {item['status']}  {item['dataset']}  {hits} of {item['hits']} hits"
+
+    show_list(remote, here, "monitors", line, none="no monitors")
 
 
 def show(
@@ -104,9 +104,7 @@ def show(
     monitor: str = option("ID", "The monitor, as `noisegate monitor list` names it."),
 ) -> None:
     """Show a monitor: its terms, its hits, and what it said last."""
-    with remote.connect(here.place()) as client:
-        answer = client.get(f"/v1/monitors/{quote(monitor, safe='')}")
-    here.show(answer, _monitor_lines(answer), verbatim=True)
+    show_one(remote, here, "/v1/monitors", monitor, _monitor_lines)
 
 
 def _price_lines(answer: Json) -> list[str]:

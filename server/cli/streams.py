@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from urllib.parse import quote
 
 from server.cli.client import Remote
 from server.cli.failure import UsageError
+from server.cli.listing import show_lines, show_one
 from server.cli.options import Here, amount, option
 from server.cli.output import Json, printable
 
@@ -101,7 +101,7 @@ def list_streams(remote: Remote, here: Here) -> None:
         f"{item['id']}  of {item['principal']}, for everybody  {item['dataset']}  {_COMPARING[item['comparing']]}"
         for item in shared
     ]
-    here.show([*own, *shared], [printable(line) for line in lines] or ["no streams"], verbatim=True)
+    show_lines(here, [*own, *shared], lines, none="no streams")
 
 
 def show(
@@ -110,9 +110,7 @@ def show(
     stream: str = option("ID", "The stream, as `noisegate stream list` names it."),
 ) -> None:
     """Show the terms of a stream, and what is left of it."""
-    with remote.connect(here.place()) as client:
-        answer = client.get(f"/v1/streams/{quote(stream, safe='')}")
-    here.show(answer, _lines(answer), verbatim=True)
+    show_one(remote, here, "/v1/streams", stream, _lines)
 
 
 def close(
@@ -121,9 +119,7 @@ def close(
     stream: str = option("ID", "The stream, as `noisegate stream list` names it."),
 ) -> None:
     """Close a stream, and delete its answers. Its terms and its charge stay."""
-    with remote.connect(here.place()) as client:
-        answer = client.delete(f"/v1/streams/{quote(stream, safe='')}")
-    here.show(answer, _lines(answer), verbatim=True)
+    show_one(remote, here, "/v1/streams", stream, _lines, end=True)
 
 
 def _column(text: str) -> Json:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from urllib.parse import quote
 
 from server.cli.client import Remote
 from server.cli.failure import CommandFailed
+from server.cli.listing import show_list, show_one
 from server.cli.options import Here, amount, option
 from server.cli.output import Json, printable
 
@@ -50,10 +50,11 @@ def make(
 
 def list_tables(remote: Remote, here: Here) -> None:
     """List your synthetic tables, the newest first."""
-    with remote.connect(here.place()) as client:
-        answer = client.get("/v1/synthetic?count=100")
-    lines = [f"{item['id']}  {item['status']}  {item['dataset']}.{item['name']}" for item in answer["synthetic"]]
-    here.show(answer["synthetic"], [printable(line) for line in lines] or ["no synthetic tables"], verbatim=True)
+
+    def line(item: Json) -> str:
+        return f"{item['id']}  {item['status']}  {item['dataset']}.{item['name']}"
+
+    show_list(remote, here, "synthetic", line, none="no synthetic tables")
 
 
 def show(
@@ -62,9 +63,7 @@ def show(
     synthetic: str = option("ID", "The synthetic table, as `noisegate synthetic list` names it."),
 ) -> None:
     """Show the report of a synthetic table."""
-    with remote.connect(here.place()) as client:
-        answer = client.get(f"/v1/synthetic/{quote(synthetic, safe='')}")
-    here.show(answer, _table_lines(answer), verbatim=True)
+    show_one(remote, here, "/v1/synthetic", synthetic, _table_lines)
 
 
 def delete(
@@ -73,9 +72,7 @@ def delete(
     synthetic: str = option("ID", "The synthetic table, as `noisegate synthetic list` names it."),
 ) -> None:
     """Delete the rows of a synthetic table, and free its name. Its report and its charge stay."""
-    with remote.connect(here.place()) as client:
-        answer = client.delete(f"/v1/synthetic/{quote(synthetic, safe='')}")
-    here.show(answer, _table_lines(answer)[:1], verbatim=True)
+    show_one(remote, here, "/v1/synthetic", synthetic, lambda answer: _table_lines(answer)[:1], end=True)
 
 
 def _price_lines(answer: Json) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from server.cli.client import Remote
+from server.cli.listing import show_list, show_one
 from server.cli.options import Here, option
 from server.cli.output import Json, printable
 
@@ -41,10 +42,11 @@ def check(
 
 def list_webhooks(remote: Remote, here: Here) -> None:
     """List your webhooks, the newest first."""
-    with remote.connect(here.place()) as client:
-        answer = client.get("/v1/webhooks?count=100")
-    lines = [f"{item['id']}  {item['host']}  {', '.join(item['events'])}" for item in answer["webhooks"]]
-    here.show(answer["webhooks"], [printable(line) for line in lines] or ["no webhooks"], verbatim=True)
+
+    def line(item: Json) -> str:
+        return f"{item['id']}  {item['host']}  {', '.join(item['events'])}"
+
+    show_list(remote, here, "webhooks", line, none="no webhooks")
 
 
 def show(
@@ -67,9 +69,7 @@ def remove(
     webhook: str = option("ID", "The webhook, as `noisegate webhook list` names it."),
 ) -> None:
     """Remove a webhook. What waits for it is not sent any more."""
-    with remote.connect(here.place()) as client:
-        answer = client.delete(f"/v1/webhooks/{quote(webhook, safe='')}")
-    here.show(answer, [printable(f"{answer['id']}  removed")], verbatim=True)
+    show_one(remote, here, "/v1/webhooks", webhook, lambda answer: [printable(f"{answer['id']}  removed")], end=True)
 
 
 def _webhook_lines(answer: Json) -> list[str]:

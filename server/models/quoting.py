@@ -40,14 +40,13 @@ from server.journey.reuse import Stored
 from server.models import refusals
 from server.models.chosen_bounds import BoundsStage, Histograms, histograms_of, left_for_model, reuse_of
 from server.models.terms import TrainModel
-from server.question import Question
+from server.question import Question, text_of
 from server.resources.offer import Offer
 from server.spends import affordable_amount, cost_on
 from sql_rewrite.automatic_bounds import Place
 from sql_rewrite.cost import ROWS_ASSUMED, SAFETY, UNIT_NANOSECONDS_MAX, Work, check_work
 from sql_rewrite.dialects.dialect import Dialect
 from sql_rewrite.foreign import foreign_text
-from sql_rewrite.lift_clock import started as clock_of
 from sql_rewrite.training import Training, lift_training
 
 __all__ = ["Quoted", "Quotes"]
@@ -176,20 +175,13 @@ class Quotes:
 
 def _question(request: TrainModel) -> Question:
     """The request as the journey looks for who pays."""
-    return Question(
+    return text_of(
         principal=request.principal,
         dataset=request.dataset,
         sql=request.sql,
-        parameters={},
-        epsilon=request.epsilon,
-        half_width=None,
-        confidence=request.confidence,
-        reuse=Reuse.NONE,
-        max_staleness_s=None,
         account=request.account,
-        idempotency_key=None,
+        confidence=request.confidence,
         body_hash=request.body_hash,
-        started=clock_of(request.sql, datetime.datetime.now(datetime.UTC)),
     )
 
 

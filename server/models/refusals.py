@@ -7,6 +7,7 @@ from fractions import Fraction
 from privacy.numbers import decimal_text
 from privacy.refusal import Finding
 from server.above_floor import Shortfall
+from server.resources import refusals
 
 __all__ = [
     "above_most",
@@ -83,12 +84,7 @@ def too_many_rows(rows: int, row_bytes: int, most: int) -> Finding:
 
 def no_noise(why: str) -> Finding:
     """Why noise cannot be drawn at a price."""
-    return Finding(
-        code="accuracy_unreachable",
-        what=_WHAT,
-        why=f"Its noise cannot be drawn at this price: {why}.",
-        instead=("name another epsilon",),
-    )
+    return refusals.no_noise(_WHAT, why)
 
 
 def unpaid(why: str) -> Finding:
@@ -103,19 +99,9 @@ def unpaid(why: str) -> Finding:
 
 def above_most(most: Fraction) -> Finding:
     """Why a price above the policy's greatest is refused."""
-    return Finding(
-        code="policy_forbids",
-        what="a model at this price is refused",
-        why=f"The dataset lets one question take {decimal_text(most)} of the paying account at most.",
-        instead=(f'"spend": {{"epsilon": "{decimal_text(most)}"}}',),
-    )
+    return refusals.above_most("a model", most, f'"spend": {{"epsilon": "{decimal_text(most)}"}}')
 
 
 def below_floor(short: Shortfall, *, own: bool) -> Finding:
     """Why a price below the floor is refused; `own`: it was named as that of the model itself."""
-    return Finding(
-        code="policy_forbids",
-        what="a model at this price is refused",
-        why=f"It reads rows, and is worth the dataset's floor at least, epsilon {short.of_one} of the whole budget.",
-        instead=(short.spend(own=own),),
-    )
+    return refusals.below_floor("a model", short, own=own)

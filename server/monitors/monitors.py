@@ -35,7 +35,6 @@ from server.journey.admission import Served
 from server.journey.query import Prepared
 from server.journey.visible import VisibleRun
 from server.log import logger, where
-from server.monitors.asking import question_of_monitor
 from server.monitors.estimating import estimated
 from server.monitors.notices import notice_of
 from server.monitors.recovery import Recovery, answer_of
@@ -50,6 +49,7 @@ from server.monitors.sealing import SecretState
 from server.monitors.session import session_of
 from server.monitors.shape import CLOCK, compared_sum, require_terms, threshold_steps
 from server.monitors.terms import Direction, Evaluated, EvaluateMonitor, OpenMonitor, Terms
+from server.question import text_of
 from server.resources.kinds import ResourceKind
 from server.resources.offer import Offer
 from server.resources.resources import Begun, Resources, charge_of
@@ -126,7 +126,7 @@ class Monitors:
 
     def _planned(self, request: OpenMonitor) -> Opening:
         """The session that a request asks for, on the accounts as they are now. Errors: Refused."""
-        question = question_of_monitor(
+        question = text_of(
             principal=request.principal,
             dataset=request.dataset,
             sql=request.sql,
@@ -183,7 +183,7 @@ class Monitors:
             raise UnderWay(stream=terms.stream)
         state = self._require_open(row, terms)
         sql = state.sql if request.sql is None else request.sql
-        asked = question_of_monitor(
+        asked = text_of(
             principal=row.principal,
             dataset=row.dataset,
             sql=sql,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from privacy.numbers import decimal_text
 from privacy.refusal import Finding
 from server.above_floor import Shortfall
 from server.errors import Problem
+from server.resources import refusals
+from server.resources.kinds import ResourceKind
 
 __all__ = [
     "UnderWay",
@@ -43,22 +44,13 @@ class UnderWay(Problem):
 
 def noise_unreachable(why: str) -> Finding:
     """Why a session whose noise cannot be drawn is refused."""
-    return Finding(
-        code="accuracy_unreachable",
-        what="the monitor is refused",
-        why=f"Its noise cannot be drawn at this price: {why}.",
-        instead=("name another epsilon, or fewer hits", "watch a count, or a sum with narrower bounds"),
-    )
+    instead = ("name another epsilon, or fewer hits", "watch a count, or a sum with narrower bounds")
+    return refusals.no_noise("the monitor is refused", why, *instead)
 
 
 def above_most(most: Fraction) -> Finding:
     """Why a session above the policy's greatest price is refused."""
-    return Finding(
-        code="policy_forbids",
-        what="a monitor at this epsilon is refused",
-        why=f"The dataset lets one question take {decimal_text(most)} of an account at most, and a monitor is one.",
-        instead=(f"name a smaller epsilon, {decimal_text(most)} at most", "open several monitors"),
-    )
+    return refusals.above_most("a monitor", most, "open several monitors")
 
 
 def below_floor(evaluations: int, short: Shortfall) -> Finding:
@@ -85,11 +77,8 @@ def answer_below_floor(short: Shortfall) -> Finding:
 
 def is_over(why: str) -> Problem:
     """Why a monitor that is over says nothing."""
-    return Problem(
-        "conflict",
-        what="the monitor is over",
-        why=f"It says nothing more: {why}. What it said stays, and nothing was charged.",
-        instead=("Open another one with POST /v1/monitors.",),
+    return refusals.is_over(
+        "monitor", why, stays="What it said stays, and nothing was charged", again=ResourceKind.MONITOR.path
     )
 
 
@@ -126,10 +115,4 @@ def overtaken() -> Problem:
 
 def dataset_away() -> Problem:
     """What an evaluation says while the dataset is not served."""
-    return Problem(
-        "unavailable",
-        what="the dataset of the monitor is not served",
-        why="It was removed, or cannot be read at the moment. The monitor stays as it is.",
-        instead=("Evaluate it again later.",),
-        headers={"Retry-After": "60"},
-    )
+    return refusals.dataset_away("monitor", again="Evaluate it again later.")

@@ -12,6 +12,7 @@ from server.journey.named_bounds import require_named_bounds
 from server.journey.query import Prepared
 from server.monitors.terms import Direction, Terms
 from server.profile_types import Profile
+from server.resources import refusals
 
 __all__ = ["CLOCK", "compared_sum", "require_terms", "threshold_steps"]
 
@@ -61,12 +62,7 @@ _NOT_ONE_SUM = Finding(
         "open one monitor for each group, with the group in WHERE",
     ),
 )
-_OTHER_RELATION = Finding(
-    code="unsupported_sql",
-    what=_WHAT,
-    why="Its sensitivity is not about a unit that is added or removed, for which monitors are proved.",
-    instead=("ask it with POST /v1/queries",),
-)
+_OTHER_RELATION = refusals.other_relation(_WHAT, "monitors", "ask it with POST /v1/queries")
 _BEYOND_TERMS = Finding(
     code="policy_forbids",
     what="the evaluation is refused",

@@ -8,7 +8,6 @@ from fractions import Fraction
 
 from accountant.account import Account
 from accountant.filter import EPSILON_MAX
-from accountant.request import Reuse
 from engines.protocol import TwinPlanner
 from engines.shell import PlanFailed
 from engines.texts import AskedText, TextRefused
@@ -22,7 +21,7 @@ from privacy.unit import Neighbouring
 from server.above_floor import BelowFloor, above_floor, require_worth
 from server.floor import Floor
 from server.journey.admission import Admission
-from server.question import Question
+from server.question import Question, text_of
 from server.resources.offer import Offer
 from server.spends import affordable_amount, cost_on
 from server.statistics import refusals
@@ -162,17 +161,11 @@ def _of(form: OwnForm, epsilon: Fraction, delta: Fraction, width: int) -> Tested
 
 def _question(request: AskStatistic) -> Question:
     """The request as the journey looks for who pays."""
-    return Question(
+    return text_of(
         principal=request.principal,
         dataset=request.dataset,
         sql="",
-        parameters={},
-        epsilon=request.epsilon,
-        half_width=None,
-        confidence=request.confidence,
-        reuse=Reuse.NONE,
-        max_staleness_s=None,
         account=request.account,
-        idempotency_key=None,
+        confidence=request.confidence,
         body_hash=request.body_hash,
     )

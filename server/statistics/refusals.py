@@ -9,6 +9,7 @@ from mechanisms.measurement import plain_text
 from privacy.numbers import decimal_text
 from privacy.refusal import Finding
 from server.above_floor import Shortfall
+from server.resources import refusals
 
 __all__ = ["above_most", "below_floor", "no_delta", "no_noise", "not_planned", "unknown", "width_asked", "width_range"]
 
@@ -68,39 +69,19 @@ def no_delta(why: str) -> Finding:
 
 def no_noise(why: str) -> Finding:
     """Why noise cannot be drawn at a price."""
-    return Finding(
-        code="accuracy_unreachable",
-        what=_WHAT,
-        why=f"Its noise cannot be drawn at this price: {why}.",
-        instead=("name another epsilon",),
-    )
+    return refusals.no_noise(_WHAT, why)
 
 
 def above_most(most: Fraction) -> Finding:
     """Why a price above the policy's greatest is refused."""
-    return Finding(
-        code="policy_forbids",
-        what="a statistic at this price is refused",
-        why=f"The dataset lets one question take {decimal_text(most)} of the paying account at most.",
-        instead=(f'"spend": {{"epsilon": "{decimal_text(most)}"}}',),
-    )
+    return refusals.above_most("a statistic", most, f'"spend": {{"epsilon": "{decimal_text(most)}"}}')
 
 
 def below_floor(short: Shortfall, *, own: bool) -> Finding:
-    """Why a price below the floor is refused; `own`: it was named as that of the outcome itself."""
-    return Finding(
-        code="policy_forbids",
-        what="a statistic at this price is refused",
-        why=f"It reads rows, and is worth the dataset's floor at least, epsilon {short.of_one} of the whole budget.",
-        instead=(short.spend(own=own),),
-    )
+    """Why a price below the floor is refused; `own`: it was named as that of the statistic itself."""
+    return refusals.below_floor("a statistic", short, own=own)
 
 
 def not_planned() -> Finding:
     """Why a statement that the engine cannot plan is refused before it is charged."""
-    return Finding(
-        code="cannot_be_planned",
-        what=_WHAT,
-        why="The engine cannot plan it on an empty copy of the tables. That is a fault of this server.",
-        instead=("write the statistic in another way", "tell the operator"),
-    )
+    return refusals.not_planned(_WHAT, "write the statistic in another way")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from accountant.request import Reuse
 from mechanisms.streams.price import StreamNoise
-from privacy.bounds import AskedContribution
 from privacy.composition import compose
 from privacy.norms import NormPower
 from privacy.policy import Dataset, Sharing
@@ -20,7 +17,7 @@ from server.above_floor import above_floor, require_worth
 from server.answer import Journey
 from server.floor import Floor
 from server.journey.query import Prepared
-from server.question import Question
+from server.question import Question, text_of
 from server.resources.offer import Offer
 from server.streams.cells import frame_of, groups_of, step_of, sums_of
 from server.streams.counted import counted_of
@@ -36,10 +33,9 @@ from server.streams.refusals import (
 )
 from server.streams.sealing import Frame
 from server.streams.terms import OpenStream, Terms
-from sql_rewrite.lift_clock import started as clock_of
 from sql_rewrite.stream_text import StreamText, stream_text
 
-__all__ = ["Planned", "plan_stream", "prepared_again", "question_of"]
+__all__ = ["Planned", "plan_stream", "prepared_again"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +60,13 @@ def plan_stream(journey: Journey, request: OpenStream, *, restores: Callable[[st
     """
 
     def question(sql: str) -> Question:
-        return question_of(
-            request.principal, request.dataset, sql, request.account, request.contribution, request.body_hash
+        return text_of(
+            principal=request.principal,
+            dataset=request.dataset,
+            sql=sql,
+            account=request.account,
+            contribution=request.contribution,
+            body_hash=request.body_hash,
         )
 
     # A stranger learns nothing of the dataset, not even that it exists.
@@ -150,37 +151,17 @@ def prepared_again(
     journey: Journey, dataset: Dataset, frame: Frame, terms: Terms, *, principal: str, account: str
 ) -> Prepared:
     """The statement of a stream's cells, as declarations are now. Errors: Refused where they are beyond its terms."""
-    asked = question_of(principal, dataset.name, frame.sql, account, terms.contribution, "0" * 64)
+    asked = text_of(
+        principal=principal,
+        dataset=dataset.name,
+        sql=frame.sql,
+        account=account,
+        contribution=terms.contribution,
+        body_hash="0" * 64,
+    )
     prepared = journey.preparing.prepare(asked, dataset, NormPower.L1)
     statistic = sums_of(prepared)
     same = groups_of(prepared) == frame.groups and step_of(statistic) == terms.step
     if not same or statistic.sensitivity.l1 > terms.noise.change:
         raise Refused([BEYOND_TERMS])
     return prepared
-
-
-def question_of(
-    principal: str,
-    dataset: str,
-    sql: str,
-    account: str | None,
-    contribution: AskedContribution | None,
-    body_hash: str,
-) -> Question:
-    """The text of a stream's cells, as the journey reads it."""
-    return Question(
-        principal=principal,
-        dataset=dataset,
-        sql=sql,
-        parameters={},
-        epsilon=None,
-        half_width=None,
-        confidence=Fraction(95, 100),
-        reuse=Reuse.NONE,
-        max_staleness_s=None,
-        account=account,
-        contribution=contribution,
-        idempotency_key=None,
-        body_hash=body_hash,
-        started=clock_of(sql, datetime.datetime.now(datetime.UTC)),
-    )

@@ -12,6 +12,8 @@ from privacy.refusal import Finding
 from privacy.wording import nearest
 from server.above_floor import Shortfall
 from server.errors import Problem
+from server.resources import refusals
+from server.resources.kinds import ResourceKind
 
 __all__ = [
     "BEYOND_TERMS",
@@ -74,12 +76,7 @@ LEAVES_OUT = Finding(
         '"contribution": {"rows_per_unit": 5, "groups_per_unit": 5, "rows_per_unit_and_group": 5}',
     ),
 )
-OTHER_RELATION = Finding(
-    code="unsupported_sql",
-    what=WHAT,
-    why="Its sensitivity is not about a unit that is added or removed, for which streams are proved.",
-    instead=("ask its queries with POST /v1/queries",),
-)
+OTHER_RELATION = refusals.other_relation(WHAT, "streams", "ask its queries with POST /v1/queries")
 CLOCK = Finding(
     code="volatile_function",
     what=WHAT,
@@ -113,12 +110,8 @@ def cells_refused(count: int, most: int) -> Finding:
 
 def noise_unreachable(why: str) -> Finding:
     """Why a stream whose noise cannot be drawn is refused."""
-    return Finding(
-        code="accuracy_unreachable",
-        what="the stream is refused",
-        why=f"Its noise cannot be drawn at this price: {why}.",
-        instead=("name another epsilon, or fewer updates", "count rows, or sum a column with narrower bounds"),
-    )
+    instead = ("name another epsilon, or fewer updates", "count rows, or sum a column with narrower bounds")
+    return refusals.no_noise("the stream is refused", why, *instead)
 
 
 def tolerance_unreachable(least: Fraction) -> Finding:
@@ -137,12 +130,7 @@ def tolerance_unreachable(least: Fraction) -> Finding:
 
 def above_most(most: Fraction) -> Finding:
     """Why a stream above the policy's greatest price is refused."""
-    return Finding(
-        code="policy_forbids",
-        what="a stream at this epsilon is refused",
-        why=f"The dataset lets one question promise {decimal_text(most)} at most, and a stream is one.",
-        instead=(f"name a smaller epsilon, {decimal_text(most)} at most", "open several streams"),
-    )
+    return refusals.above_most("a stream", most, "open several streams")
 
 
 def below_floor(queries: int, short: Shortfall) -> Finding:
@@ -268,12 +256,7 @@ def nothing_together(kept: Sequence[Mapping[str, object]]) -> Finding:
 
 def is_over(why: str) -> Problem:
     """Why a stream that is over says nothing."""
-    return Problem(
-        "conflict",
-        what="the stream is over",
-        why=f"It says nothing more: {why}. Nothing was charged.",
-        instead=("Open another one with POST /v1/streams.",),
-    )
+    return refusals.is_over("stream", why, again=ResourceKind.STREAM.path)
 
 
 def nothing_known() -> Problem:
@@ -312,10 +295,4 @@ class Comparing(Problem):
 
 def dataset_away() -> Problem:
     """What a query says while the dataset is not served."""
-    return Problem(
-        "unavailable",
-        what="the dataset of the stream is not served",
-        why="It was removed, or cannot be read at the moment. The stream stays as it is.",
-        instead=("Send the queries again later.",),
-        headers={"Retry-After": "60"},
-    )
+    return refusals.dataset_away("stream", again="Send the queries again later.")

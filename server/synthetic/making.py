@@ -11,9 +11,7 @@ import json
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
-from accountant.request import Reuse
 from accountant.states import QueryStatus
 from engines.protocol import EngineLease, TwinPlanner
 from engines.shell import PlanFailed, ShellColumn
@@ -30,7 +28,7 @@ from server.admitted import InFlight, Settled
 from server.answer import Journey
 from server.journey.admission import Served
 from server.journey.visible import VisibleRun
-from server.question import Question
+from server.question import Question, text_of
 from server.resources.kinds import ResourceKind, ResourceState
 from server.resources.resources import Begun, Resources
 from server.store.errors import UNAVAILABLE
@@ -210,17 +208,10 @@ _FAILED = (ResourceState.FAILED_CHARGED, ResourceState.FAILED_VOID)
 
 def _question(request: MakeSynthetic) -> Question:
     """The request as the journey reads who pays."""
-    return Question(
+    return text_of(
         principal=request.principal,
         dataset=request.dataset,
         sql="",
-        parameters={},
-        epsilon=request.epsilon,
-        half_width=None,
-        confidence=Fraction(95, 100),
-        reuse=Reuse.NONE,
-        max_staleness_s=None,
         account=request.account,
-        idempotency_key=None,
         body_hash=request.body_hash,
     )

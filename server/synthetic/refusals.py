@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from privacy.numbers import decimal_text
 from privacy.refusal import Finding
 from server.above_floor import Shortfall
 from server.errors import Problem
+from server.resources import refusals
 from sql_rewrite.cost import UNIT_NANOSECONDS_MAX
 
 __all__ = [
@@ -158,13 +158,7 @@ def rows_refused(most: int) -> Finding:
 
 def above_most(most: Fraction) -> Finding:
     """Why a table above the policy's greatest price is refused."""
-    return Finding(
-        code="policy_forbids",
-        what="a synthetic table at this epsilon is refused",
-        why=f"The dataset lets one question take {decimal_text(most)} at most, and a synthetic table is one.",
-        instead=(f"name an epsilon of {decimal_text(most)} at most",),
-        field="epsilon",
-    )
+    return refusals.above_most("a synthetic table", most, field="epsilon")
 
 
 def below_floor(short: Shortfall) -> Finding:
@@ -192,21 +186,11 @@ def unpaid(why: str) -> Finding:
 
 def no_noise(why: str) -> Finding:
     """Why noise cannot be drawn at a price."""
-    return Finding(
-        code="accuracy_unreachable",
-        what="a synthetic table at this epsilon is refused",
-        why=f"Its noise cannot be drawn at this price: {why}.",
-        instead=("name another epsilon", "name fewer rows_per_unit"),
-        field="epsilon",
-    )
+    what = "a synthetic table at this price is refused"
+    return refusals.no_noise(what, why, "name another epsilon", "name fewer rows_per_unit", field="epsilon")
 
 
-NOT_PLANNED = Finding(
-    code="cannot_be_planned",
-    what="the synthetic table is refused",
-    why="The engine cannot plan its statements on an empty copy of the tables. That is a fault of this server.",
-    instead=("name fewer columns", "tell the operator"),
-)
+NOT_PLANNED = refusals.not_planned("the synthetic table is refused", "name fewer columns")
 
 
 def unit_too_long(nanoseconds: float) -> Finding:
