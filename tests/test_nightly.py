@@ -22,7 +22,8 @@ def nightly() -> set[str]:
     for path in ROOT.glob("tests/**/*.py"):
         tree = ast.parse(path.read_text("utf-8"))
         if any(
-            isinstance(node, ast.FunctionDef) and any("mark.nightly" in ast.unparse(one) for one in node.decorator_list)
+            isinstance(node, ast.FunctionDef)
+            and any(word in ast.unparse(one) for one in node.decorator_list for word in ("mark.nightly", "by_day="))
             for node in ast.walk(tree)
         ):
             found.add(".".join(path.relative_to(ROOT).with_suffix("").parts))

@@ -14,10 +14,16 @@ __all__ = ["mark_sparse", "slow_ones", "thinned"]
 Value = TypeVar("Value")
 
 
-def thinned(every: int) -> pytest.MarkDecorator:
-    """Two runs of a search that takes `every`: one item in so many, and, marked slow, each of them."""
-    whole = pytest.param(1, id="all", marks=pytest.mark.slow)
-    return pytest.mark.parametrize("every", [pytest.param(every, id=f"one in {every}"), whole])
+def thinned(every: int, *, by_day: int = 1) -> pytest.MarkDecorator:
+    """Two runs of a search that takes `every`: one item in so many, and, marked slow, each of them.
+
+    With `by_day`, the slow run takes one in so many too, and each of them is taken at night.
+    """
+    runs = [pytest.param(every, id=f"one in {every}")]
+    if by_day > 1:
+        runs.append(pytest.param(by_day, id=f"one in {by_day}", marks=pytest.mark.slow))
+    whole = pytest.mark.slow if by_day == 1 else pytest.mark.nightly
+    return pytest.mark.parametrize("every", [*runs, pytest.param(1, id="all", marks=whole)])
 
 
 def slow_ones(slow: Collection[Value], values: Iterable[Value]) -> list[object]:

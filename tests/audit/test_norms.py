@@ -33,7 +33,7 @@ from tests.audit.generate import Query, Scene, make_scene
 from tests.audit.harness import Store, neighbours_of
 from tests.audit.normed import Seen, audit_norms, automatic, check_stores, with_norms, without_negatives
 from tests.audit.violation import Violation
-from tests.thinned import slow_ones, thinned
+from tests.thinned import slow_ones
 
 PARTS, SCENES = 12, 2
 
@@ -149,8 +149,15 @@ def test_hidden_groups_of_units_of_any_size(rows: int) -> None:
     assert seen.cores == seen.triples
 
 
-@thinned(3)
-@pytest.mark.parametrize("rows", slow_ones([1, 50, 5_000], [0, 1, 50, 5_000]))
+@pytest.mark.parametrize(
+    ("rows", "every"),
+    [
+        (1, 3),
+        *(pytest.param(rows, 3, marks=pytest.mark.slow) for rows in (0, 50, 5_000)),
+        pytest.param(50, 1, marks=pytest.mark.slow),
+        *(pytest.param(rows, 1, marks=pytest.mark.nightly) for rows in (0, 1, 5_000)),
+    ],
+)
 def test_norms_that_a_snapshot_keeps(rows: int, every: int) -> None:
     """Sums and histograms are those of the reference, also where no statement groups rows by their unit."""
     scene = with_norms(with_visits(automatic(make_scene(3)), rows))

@@ -20,7 +20,6 @@ from sql_rewrite.lower import lower
 from sql_rewrite.memory import check_memory
 from tests.battery.questions import questions
 from tests.battery.worlds import WORLDS
-from tests.thinned import slow_ones
 
 MUTATIONS = 30_000
 """Of each seed: half a minute of a usual machine, and the seeds together two minutes."""
@@ -124,7 +123,8 @@ def _all_planned_or_refused(seed: int, count: int) -> int:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("seed", slow_ones(SEEDS, SEEDS))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [*SEEDS[:2], *(pytest.param(seed, marks=pytest.mark.nightly) for seed in SEEDS[2:])])
 def test_mutated_questions_are_refused_or_planned(seed: int) -> None:
     """Shows that no text gives another exception."""
     assert _all_planned_or_refused(seed, MUTATIONS) > MUTATIONS // 50

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cli.support import cli
+from tests.kept_workers import kept_workers
 
 PEOPLE = "person_id,age,city,score\n" + "".join(
     f"{number},{20 + number % 60},{'ABC'[number % 3]},{number / 100}\n" for number in range(1, 61)
@@ -21,6 +23,13 @@ def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith("NOISEGATE_"):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def _kept() -> Iterator[None]:
+    """Commands that run in this process have workers that run already."""
+    with kept_workers():
+        yield
 
 
 @pytest.fixture

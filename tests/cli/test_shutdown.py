@@ -31,7 +31,7 @@ class Admitted:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.nightly)])
 def test_a_shutdown_does_not_answer_500(home: Path, number: signal.Signals) -> None:
     """A bare 500 for each request that waited; now 202 with the query, and everything in order afterwards."""
     _shut_down(home, number)

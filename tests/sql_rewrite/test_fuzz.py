@@ -150,7 +150,7 @@ def check_statements(plan: Plan, text: str, clinic: Clinic) -> None:
                 assert token.text in tables | names or _GENERATED.match(token.text), (token.text, text)
 
 
-@thinned(20)
+@thinned(20, by_day=2)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_mutated_texts_are_refused_or_planned(seed: int, clinic: Clinic, reader: Reader, every: int) -> None:
     """Shows that no text gives another exception, and that an accepted one means what DuckDB says it means.
@@ -288,7 +288,7 @@ def announced(text: str) -> bool:
     return bool(halves or kept)
 
 
-@thinned(20)
+@thinned(20, by_day=2)
 def test_expressions_mean_what_duckdb_means(clinic: Clinic, every: int) -> None:
     """Shows 0 differences over more than 4,500 accepted expressions, value by value, where DuckDB does not raise."""
     engine = Expressions(clinic)
