@@ -76,7 +76,7 @@ async def _wanted(request: Request, caller: Caller, *, key: str | None) -> OpenS
             "forbidden",
             what="your role opens no streams for others",
             why="What everybody asks for nothing is opened by owners and administrators.",
-            instead=("Leave shared out: the stream is then your own.", "Ask an administrator to open it."),
+            instead=('Leave "shared": true out: the stream is then your own.', "Ask an administrator to open it."),
         )
     kept = {name: value for name, value in raw.items() if value is not None}
     return OpenStream(

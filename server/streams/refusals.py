@@ -152,7 +152,7 @@ def shared_refused(sharing: Sharing) -> Finding:
         what="a stream for others is refused",
         why=f"They would read for free what they did not pay for. {sharing.said}",
         instead=(
-            "leave shared out: the stream is then your own",
+            'leave "shared": true out: the stream is then your own',
             "releases_shared: free in the dataset file allows it",
         ),
         field="shared",
