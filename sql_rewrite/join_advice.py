@@ -8,17 +8,21 @@ from privacy.policy import Dataset, Table
 from sql_rewrite.plan import Source
 from sql_rewrite.spelling import named
 
-__all__ = ["declared"]
+__all__ = ["INNER", "declared"]
+
+INNER = "use JOIN, where rows without a partner are not meant"
+"""Of an outer join: an inner one is another question, unless its rows without a partner are none that are asked for."""
 
 _LINES = 5
 _STEPS = 4
 """The most references of a way from one table to another."""
 
 
-def declared(dataset: Dataset, *sources: Source) -> tuple[str, ...]:
+def declared(dataset: Dataset, *sources: Source, outer: str = "") -> tuple[str, ...]:
     """The joins between the tables of these sources: declared ones, over a table between them, or on the unit.
 
-    Every declared join where no sources are named. Where nothing joins the tables that are, it says so.
+    Every declared join where no sources are named. Where nothing joins the tables that are, it says so. In place of an
+    `outer` join that keeps the rows of the first source, a join from its table keeps them too.
     """
     if not sources:
         return tuple(line for one in dataset.tables for line, _ in _references(one))[:_LINES]
@@ -27,6 +31,8 @@ def declared(dataset: Dataset, *sources: Source) -> tuple[str, ...]:
     lines = list(_between(stored, dataset))
     if not lines and len(stored) == 1:
         lines = list(_with_itself(stored[0]))
+    if outer == "LEFT":
+        lines = [_keeping(line) if line.startswith(f"{named(sources[0].table.name)} ") else line for line in lines]
     if lines or not stored:
         return tuple(lines[:_LINES])
     names = " and ".join(f'"{table.name}"' for table in stored)
@@ -35,6 +41,10 @@ def declared(dataset: Dataset, *sources: Source) -> tuple[str, ...]:
         if len(stored) > 1
         else f"ask an administrator to declare a reference from {names} to the table that is meant",
     )
+
+
+def _keeping(line: str) -> str:
+    return line.replace(" JOIN ", " LEFT JOIN ")
 
 
 def _references(table: Table) -> Iterator[tuple[str, str]]:

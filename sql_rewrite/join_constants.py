@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from sql_rewrite.join_advice import INNER
 from sql_rewrite.join_links import conjuncts
 from sql_rewrite.refuse import refuse
 from sql_rewrite.sources import Entry, SourceNames, tables_of
@@ -13,6 +14,13 @@ from sql_rewrite.syntax import consume
 from sql_rewrite.text import Text
 
 __all__ = ["check_order", "meeting", "natural", "of_constants"]
+
+
+_OF_KIND = {
+    "SEMI": "write the values into WHERE: x IN (SELECT v FROM them)",
+    "ANTI": "write the values into WHERE: x NOT IN (SELECT v FROM them)",
+}
+"""What means the same as a join of such a kind."""
 
 
 def of_constants(entry: Entry) -> bool:
@@ -48,9 +56,11 @@ def meeting(join: exp.Join, names: SourceNames, text: Text, kept: set[str], oute
                 "unsupported_sql",
                 f"a {side} JOIN with rows of constants is refused",
                 "Rows that meet none of them are not kept. It is not answered yet.",
-                "write ON instead of USING, and name the column of the constants"
-                if join.args.get("using")
-                else "use JOIN, or write the values with CASE: its ELSE is for the rows that meet none",
+                *(
+                    ("write ON instead of USING, and name the column of the constants",)
+                    if join.args.get("using")
+                    else ("write the values with CASE: its ELSE is for the rows that meet none", INNER)
+                ),
                 position=text.position(join.this),
             )
         kept.update(source.relation for e in (earlier if before else [joined]) for source in tables_of(e))
@@ -59,7 +69,7 @@ def meeting(join: exp.Join, names: SourceNames, text: Text, kept: set[str], oute
             "unsupported_sql",
             f"a {kind.lower()} join is refused",
             "Rows of constants are joined with JOIN, and by any condition.",
-            "use JOIN",
+            _OF_KIND.get(kind, "use JOIN"),
             position=text.position(join.this),
         )
     return _conditions(join, names, text)

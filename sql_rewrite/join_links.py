@@ -296,7 +296,7 @@ def link_of(
         "It compares no columns for equality, and the public table is too large to look at all of its rows."
         if public
         else "It is not one equality between a declared reference and the key it names.",
-        *declared(dataset, *names.sources),
+        *declared(dataset, *names.sources, outer=outer),
         position=place(),
     )
 

@@ -23,7 +23,7 @@ from sqlglot import exp
 from privacy.policy import Dataset, Table
 from privacy.refusal import Refused
 from sql_rewrite.constant_outer import with_nobody
-from sql_rewrite.join_advice import declared
+from sql_rewrite.join_advice import INNER, declared
 from sql_rewrite.join_constants import check_order, meeting, natural, of_constants
 from sql_rewrite.join_links import (
     End,
@@ -348,7 +348,8 @@ def _outer_of_nested(link: Link) -> Refused:
         "unsupported_sql",
         f"a {link.outer} JOIN of a nested query is refused",
         "Rows that it leaves out and rows that are missing could not be distinguished. It is not answered yet.",
-        "use JOIN, or join the table itself",
+        "join the table itself, and compute outside: CASE WHEN v.key IS NOT NULL THEN v.x * 2 END",
+        INNER,
         position=link.place(),
     )
 

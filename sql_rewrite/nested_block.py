@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from privacy.policy import Dataset
 from sql_rewrite.expressions import Expression
+from sql_rewrite.join_advice import INNER
 from sql_rewrite.lift_expression import ExpressionLift, Member
 from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.refuse import refuse, rows_chosen
@@ -95,7 +96,7 @@ class NestedBlock:
                 "unsupported_sql",
                 "an outer join that keeps a public table's rows is refused within a unit",
                 f"Rows without a partner belong to nobody, so {why}.",
-                "use JOIN",
+                INNER,
                 position=self._text.position(self._node),
             )
         if leaves(self._names.sources) > LEAVES_MAX:

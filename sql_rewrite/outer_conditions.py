@@ -21,6 +21,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from sql_rewrite.expressions import Call, Expression, columns_of
+from sql_rewrite.join_advice import INNER
 from sql_rewrite.plan import Source
 from sql_rewrite.refuse import refuse
 from sql_rewrite.sources import SourceNames, both
@@ -50,7 +51,9 @@ def beside_outer(names: SourceNames, relation: str, condition: Expression, part:
             "join_not_on_key",
             "a condition of a LEFT JOIN is refused",
             "Beside its equality conditions on one side are answered, and comparisons of one side with the other.",
-            "use JOIN, or write the condition in CASE in the select list",
+            "leave it out of ON, and write CASE WHEN it holds THEN x END for each column x of the joined table: "
+            "the same where a row meets one row at most",
+            INNER,
             position=text.position(part),
         )
 

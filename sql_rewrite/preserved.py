@@ -22,6 +22,7 @@ from privacy.aggregate import AggregateFunction
 from privacy.refusal import Position, Refused
 from sql_rewrite.evaluate import evaluate, is_exact
 from sql_rewrite.expressions import Expression, columns_of
+from sql_rewrite.join_advice import INNER
 from sql_rewrite.merged_keys import Merged, of_nobody
 from sql_rewrite.plan import Aggregate
 from sql_rewrite.reachable import conjuncts, needed, present
@@ -107,6 +108,6 @@ def _sees(what: str, position: Position | None, *instead: str) -> Refused:
         "The join keeps public rows without a partner. Whether there are any depends on everybody, so they are never "
         "made; this would see them.",
         *(instead or ("count a column of the table of people, as COUNT(x), instead of rows",)),
-        "use JOIN: the groups of public keys are shown in any case",
+        f"{INNER}: the groups of public keys are shown in any case",
         position=position,
     )
