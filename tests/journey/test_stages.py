@@ -14,6 +14,7 @@ import duckdb
 import pytest
 
 from accountant.request import Reuse
+from privacy.bounds import AskedContribution
 from privacy.refusal import ExecutionFailed, Refused
 from server.answer_rows import from_stored
 from server.errors import SumsRefused
@@ -409,7 +410,7 @@ def widest(answer: dict[str, Any]) -> float:
 def test_an_accuracy_that_only_later_numbers_decide_is_refused(
     services: Services, dataset: str, options: dict[str, Any], said: str
 ) -> None:
-    """Shows the refusal, nothing charged, and that the suggested spend is answered."""
+    """Shows the refusal, nothing charged, and that the suggested spend, or the width with named bounds, is answered."""
     who = analyst(services, dataset)
     asked = question(ABOVE, who, epsilon=None, dataset=dataset, **options)
     for way in (services.journey.admit, services.journey.estimate):
@@ -417,3 +418,10 @@ def test_an_accuracy_that_only_later_numbers_decide_is_refused(
             way(asked)
         assert refused.value.findings[0].what.startswith(f"{said} for a question of several stages")
     assert len(answer_to(services, question(ABOVE, who, dataset=dataset))["rows"]) == 1
+    named = replace(
+        asked, contribution=AskedContribution(groups_per_unit=1, rows_per_unit=3, rows_per_unit_and_group=3)
+    )
+    answer = answer_to(
+        services, named if "half_width" in options else replace(named, half_width=Fraction(50), relative=None)
+    )
+    assert widest(answer) <= 50
