@@ -35,6 +35,7 @@ from sql_rewrite.expressions import Call, ColumnRef, Expression, Interval, Liter
 from sql_rewrite.functions import TypeRefused
 from sql_rewrite.functions.harmony import as_literal, harmonise
 from sql_rewrite.plan import GROUPS, Constants, Source
+from sql_rewrite.public_values import public_literals
 from sql_rewrite.references import reference
 from sql_rewrite.refuse import refuse
 from sql_rewrite.rows import Rows
@@ -55,16 +56,19 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 Lift = Callable[[exp.Expr], Expression]
 
 
-def constants_in(node: exp.Expr) -> exp.Expr | None:
-    """The VALUES, UNNEST, series or SELECT of constants that an item of FROM or a query is; None for anything else."""
+def constants_in(node: exp.Expr, public: Callable[[exp.Table], bool]) -> exp.Expr | None:
+    """The VALUES, UNNEST, series or SELECT of constants that an item of FROM or a query is; None for anything else.
+
+    A query of a small `public` table is one where it computes columns or leaves out rows: its rows are known as well.
+    """
     if isinstance(node, exp.Values | exp.Unnest) or (
         isinstance(node, exp.Table) and isinstance(node.this, exp.GenerateSeries)
     ):
         return node
     if isinstance(node, exp.Subquery) and not populated(node) - {"this", "alias"}:
-        return constants_in(node.this)
+        return constants_in(node.this, public)
     if isinstance(node, exp.Union) and not populated(node) - {"this", "expression", "distinct"}:
-        sides = constants_in(node.this), constants_in(node.expression)
+        sides = constants_in(node.this, public), constants_in(node.expression, public)
         return node if None not in sides and node.args.get("distinct") is False else None
     if not isinstance(node, exp.Select):
         return None
@@ -72,7 +76,10 @@ def constants_in(node: exp.Expr) -> exp.Expr | None:
         return node if node.expressions and not populated(node) - {"expressions"} else None
     if populated(node) - {"expressions", "from_", "where"} or not all(map(_computes, node.expressions)):
         return None
-    return constants_in(node.args["from_"].this) and node
+    below, where = node.args["from_"].this, node.args.get("where")
+    if isinstance(below, exp.Table) and isinstance(below.this, exp.Identifier):
+        return node if public(below) and (where is None or where.find(exp.Query, exp.AggFunc) is None) else None
+    return constants_in(below, public) and node
 
 
 def _computes(node: exp.Expr) -> bool:
@@ -83,7 +90,7 @@ def _computes(node: exp.Expr) -> bool:
 
 def rows_of_constants(item: exp.Expr, relation: str, lift: Lift, dataset: Dataset, text: Text) -> Rows:
     """The rows under that name of their source. `lift` reads a constant. Errors: Refused."""
-    names, cells = _Reader(lift, text).read(item)
+    names, cells = _Reader(lift, text, dataset).read(item)
     if len(cells) > ROWS_MAX or len(cells) * len(names) > CELLS_MAX:
         raise refuse(
             "too_large",
@@ -94,7 +101,7 @@ def rows_of_constants(item: exp.Expr, relation: str, lift: Lift, dataset: Datase
             position=text.position(item),
         )
     if not cells:
-        raise _refusal(text, item, "It has no rows: the series ends before its first value.")
+        raise _refusal(text, item, "It has no rows: a series ends before its first value, or no row fulfils WHERE.")
     columns = []
     typed: list[tuple[Expression, ...]] = []
     for place, name in enumerate(names):
@@ -140,9 +147,10 @@ def facts_of(name: str, shown: str, kind: ColumnType, values: Sequence[Value]) -
 class _Reader:
     """Reads rows of constants as the engine would list them."""
 
-    def __init__(self, lift: Lift, text: Text) -> None:
+    def __init__(self, lift: Lift, text: Text, dataset: Dataset) -> None:
         self._lift = lift
         self._text = text
+        self._dataset = dataset
 
     def read(self, node: exp.Expr) -> tuple[list[str], list[tuple[Expression, ...]]]:
         """The names of columns, and the rows."""
@@ -170,6 +178,10 @@ class _Reader:
             if node.args.get("from_") is not None:
                 return self._computed(node)
             return self._selected(node)
+        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
+            consume(node, "this", "alias", text=self._text, what="a public table")
+            names, known = public_literals(node.name, self._dataset)
+            return self._named(node, names), known
         consume(node, "this", "expressions", "alias", text=self._text, what="a relation of constants")
         written = node.this if isinstance(node, exp.Table) else node.expressions[0] if node.expressions else None
         if isinstance(node, exp.Unnest) and len(node.expressions) != 1:

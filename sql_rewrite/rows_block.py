@@ -18,6 +18,7 @@ from sql_rewrite.lift_difference import difference
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.nested_block import Around, NestedBlock
 from sql_rewrite.preserved import check_nested
+from sql_rewrite.public_values import is_known
 from sql_rewrite.refuse import refuse
 from sql_rewrite.released import check_name
 from sql_rewrite.row_condition import RowCondition
@@ -102,7 +103,13 @@ class RowsSeeker:
         cte = None
         if isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier) and not item.args.get("db"):
             cte = scope.ctes.get(item.name.lower())
-        return constants_in(item) if cte is None else constants_in(cte.node.this)
+        seen = scope if cte is None else cte.scope
+
+        def public(table: exp.Table) -> bool:
+            stored = not table.args.get("db") and table.name.lower() not in seen.ctes
+            return stored and is_known(table.name, self._dataset)
+
+        return constants_in(item if cte is None else cte.node.this, public)
 
     def reads_rows(self, item: exp.Expr, scope: Scope) -> bool:
         """Whether an item of FROM is a table of the dataset, or selects rows of one or computes them within units."""

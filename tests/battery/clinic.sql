@@ -876,3 +876,21 @@ SELECT department, COUNT(*) FROM visits GROUP BY department HAVING AVG(visit_dat
 
 -- answered
 SELECT department, AVG(cost), QUANTILE_DISC(length_of_stay_days, [0.1, 0.9])[1] AS q FROM visits GROUP BY ROLLUP (department)
+
+-- answered
+SELECT COUNT(*) FROM visits v JOIN (SELECT hospital_id, beds FROM hospitals WHERE beds > 100) h USING (hospital_id)
+
+-- answered
+SELECT h.big, COUNT(*) FROM visits v JOIN (SELECT hospital_id, beds > 300 AS big FROM hospitals) h USING (hospital_id) GROUP BY h.big
+
+-- answered
+SELECT h.region, COUNT(*), AVG(v.cost) FROM visits v JOIN (SELECT hospital_id, region FROM hospitals) h USING (hospital_id) GROUP BY h.region
+
+-- answered
+WITH big AS (SELECT hospital_id FROM hospitals WHERE beds > 300) SELECT COUNT(*) FROM visits WHERE hospital_id IN (SELECT hospital_id FROM big)
+
+-- answered
+WITH big AS (SELECT hospital_id, UPPER(region) AS place FROM hospitals WHERE beds > 300) SELECT b.place, SUM(v.cost) FROM visits v, big b WHERE v.hospital_id = b.hospital_id GROUP BY b.place
+
+-- answered
+SELECT COUNT(h.beds), COUNT(*) FROM visits v LEFT JOIN (SELECT hospital_id, beds FROM hospitals WHERE beds > 100) h ON h.hospital_id = v.hospital_id

@@ -658,3 +658,6 @@ SELECT MODE(date_trunc('month', registered) - date_trunc('year', registered)) FR
 
 -- answered
 SELECT clock > INTERVAL 100 DAY AS late, SUM(n) FROM (SELECT date_trunc('month', registered) - date_trunc('year', registered) AS clock, COUNT(*) AS n FROM people GROUP BY clock) t GROUP BY late
+
+-- answered
+SELECT s.big, COUNT(*) FROM people p JOIN (SELECT state_code, area > 100 AS big FROM states WHERE coast) s USING (state_code) GROUP BY s.big

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import datetime
 import random
+from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import duckdb
 import pytest
 
+from privacy.policy import ColumnType, Table
 from privacy.refusal import Refused
+from privacy.values import Cell
 from sql_rewrite.bound import BoundedCore, bound
 from sql_rewrite.constant_rows import most_met
 from sql_rewrite.contribution import Contribution
@@ -251,3 +255,43 @@ def test_other_steps_are_refused(step: str) -> None:
         core(
             f"SELECT COUNT(*) FROM visits, generate_series(DATE '2024-01-01', DATE '2024-06-01', INTERVAL {step}) g(m)"
         )
+
+
+class _Hospitals:
+    """The rows of the public table, as a snapshot gives them."""
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+
+    def rows(self, table: str, columns: Sequence[str], most: int) -> tuple[tuple[Cell, ...], ...] | None:
+        """Numbers from zero, also as texts."""
+        kinds = {column.name: column.type for column in table_of(table).columns}
+        texts = [kinds[name] is ColumnType.TEXT for name in columns]
+        made = tuple([tuple([f"h{n}" if text else n for text in texts]) for n in range(self._rows)])
+        return None if self._rows > most else made
+
+    def agreeing(self, table: str, columns: Sequence[str]) -> int | None:
+        """One: every row is different."""
+        return 1
+
+
+def table_of(name: str) -> Table:
+    """A table of the clinic."""
+    found = CLINIC.table(name)
+    assert found is not None
+    return found
+
+
+def test_queries_of_a_small_public_table_are_constants() -> None:
+    """Shows the rows that WHERE keeps as constants, each met once, and a table that is too large, which is none."""
+    asked = (
+        "SELECT COUNT(*) FROM visits AS v JOIN (SELECT hospital_id FROM hospitals WHERE {}) AS h USING (hospital_id)"
+    )
+    few = replace(CLINIC, public=_Hospitals(9))
+    (core,) = bound(lift(asked.format("hospital_id > 6"), few))
+    constants = core.core.sources[-1].constants
+    assert constants is not None
+    assert (constants.rows, constants.most) == (((7,), (8,)), 1)
+    for dataset, where in ((replace(CLINIC, public=_Hospitals(1_001)), "TRUE"), (few, "hospital_id > 9")):
+        with pytest.raises(Refused):
+            lift(asked.format(where), dataset)
