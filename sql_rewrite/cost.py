@@ -37,7 +37,7 @@ from sql_rewrite.expression_cost import ExpressionMeter, Took
 from sql_rewrite.expressions import Call, Expression, describe
 from sql_rewrite.join_tree import asked
 from sql_rewrite.list_advice import shorter_lists
-from sql_rewrite.lower_normed import Shape, shape_of, shares_tables
+from sql_rewrite.lower_normed import Shape, finds_squares, shape_of, shares_tables
 from sql_rewrite.plan import joined_when
 from sql_rewrite.refuse import refuse
 from sql_rewrite.statistics.registry import sums_of
@@ -93,6 +93,9 @@ USUAL_SHARE = 1 / 3
 _KEPT_SHARE = 1 / 2
 """Of that where norms are kept and nothing is grouped by unit: it was a ninth of the worst case, of 10 million rows."""
 
+_SQUARES_SHARE = 2 / 3
+"""Of that where rows are read once more for those that share a cell: they are few, and in the worst case all."""
+
 ROWS_ASSUMED = 50_000
 """Rows of a table where none are declared: a prediction that is wrong makes answers later, and reveals no more."""
 
@@ -116,7 +119,10 @@ def work_of(
     statements = [(bounded, passes_of(bounded)) for bounded in cores]
     # Of rows that both statements share the sums have counted the one pass.
     summed = {id(bounded) for bounded in cores if bounded.described.name not in apart}
-    histograms = [(bounded, 0 if id(bounded) in summed and shares_tables(bounded) else 1) for bounded in first]
+    histograms = [
+        (bounded, 0 if id(bounded) in summed and shares_tables(bounded) else 1 + finds_squares(bounded))
+        for bounded in first
+    ]
     stored = [bounded for bounded, _ in histograms if shape_of(bounded) is Shape.STORED]
     statements += [(bounded, passes) for bounded, passes in histograms if shape_of(bounded) is not Shape.STORED]
     parts = [_histogram_work(bounded, costs) for bounded in stored]
@@ -184,7 +190,7 @@ def _statement_work(given: BoundedCore, costs: EngineCosts, passes: int) -> _Sta
     if root.stored_units and (counts_units(bounded) or (normed and sums_are_norms(bounded))):
         expected = -(-expected // _ROWS_TOGETHER)
     rows = (reads * below.row + expected * (usual.row + of_cell + choice * _cells_share(bounded))) * USUAL_SHARE
-    rows *= _KEPT_SHARE if shape is Shape.STORED else 1
+    rows *= _KEPT_SHARE if shape is Shape.STORED else _SQUARES_SHARE if normed and finds_squares(bounded) else 1
     return _Statement(unit, rows, worst.operators + reads * below.operators)
 
 
@@ -379,12 +385,15 @@ def _value_row(value: Expression, bounded: BoundedCore, meter: ExpressionMeter, 
 
 
 def passes_of(bounded: BoundedCore) -> int:
-    """How often the statement of the sums reads the rows: twice where factors of units come back to them."""
+    """How often the statement of the sums reads the rows: twice where factors of units come back to them.
+
+    Once more where the cells of these rows decide about the factors.
+    """
     match bounded.contribution:
         case Contribution():
             return 1
         case NormedContribution():
-            return 2 if shape_of(bounded) is Shape.ROWS else 1
+            return 2 + finds_squares(bounded) if shape_of(bounded) is Shape.ROWS else 1
         case _:
             assert_never(bounded.contribution)
 

@@ -6,8 +6,8 @@ multiplied by it, and nothing is rounded after that. Four shapes:
     stored  the snapshot keeps the unit's norm beside each of its rows (stored_norms.py): rows, factor -> group by key;
             where only norms are needed it has one row of each unit, or of all units alike: units, factor -> sum
     alone   a unit is in one cell: rows -> group by unit and key, factor from what is there -> group by key
-    rows    norms that add up over rows (L1, nothing negative): rows -> group by unit, factor -> joined back to the rows
-            -> group by key
+    rows    norms that add up over rows (L1, nothing negative), and L2 norms of the same over many groups: rows -> norm
+            of each unit (L1: group by unit; L2: `SquaredTotals`), factor -> joined back to the rows -> group by key
     cells   rows -> group by unit and key -> norm of the unit by a window over these few -> factor -> group by key
 
 The statements of the histogram and of the sums share what does not depend on the norms (`tables`): cells have each
@@ -28,6 +28,7 @@ from fractions import Fraction
 from typing import assert_never
 
 from privacy.norms import NORM_MAX, NormOf, NormPower
+from privacy.policy import ColumnType
 from privacy.statistic import StatisticKind
 from sql_rewrite.bounded import BoundedCore, BoundedNorm, BoundedStatistic
 from sql_rewrite.contribution import NormedContribution
@@ -46,6 +47,8 @@ from sql_rewrite.relations import (
     Relation,
     Salted,
     SharedRows,
+    SquaredTotal,
+    SquaredTotals,
     UnitFactors,
     UnitTotals,
 )
@@ -55,7 +58,7 @@ from sql_rewrite.statistics.registry import sums_of
 from sql_rewrite.stored_norms import UnitTable, known_norms, unit_table
 from sql_rewrite.unit_worth import INTEGER, ONE, WIDE, count_under, under, when
 
-__all__ = ["ALIKE", "NormSums", "Shape", "shape_of", "shares_tables"]
+__all__ = ["ALIKE", "NormSums", "Shape", "finds_squares", "shape_of", "shares_tables"]
 
 _NARROW = 2**62
 _ZERO = W(0)
@@ -64,6 +67,9 @@ _SHARED_BYTES_MAX = 2**30
 
 What is larger goes to disk, as it does in the engine's other operators; but then a second pass is no slower.
 """
+
+_SPREAD_CELLS = 32
+"""Fewest public groups for which L2 norms are found without a group for each cell of a unit."""
 
 _CELLS, _NORMS = "unit$cells", "unit$norms"
 """Tables that statements share: one row for each unit and cell, and one for each unit."""
@@ -91,10 +97,29 @@ def shape_of(bounded: BoundedCore) -> Shape:
         return Shape.STORED
     if bounded.contribution.cells == 1:
         return Shape.ALONE
-    counts_units = any(item.statistic.norm is None for item in bounded.statistics)
-    if bounded.contribution.power is NormPower.L1 and all(map(_additive, bounded.norms)) and not counts_units:
-        return Shape.ROWS
-    return Shape.CELLS
+    if any(item.statistic.norm is None for item in bounded.statistics) or not all(map(_additive, bounded.norms)):
+        return Shape.CELLS
+    return Shape.ROWS if bounded.contribution.power is NormPower.L1 or _spread(bounded) else Shape.CELLS
+
+
+def finds_squares(bounded: BoundedCore) -> bool:
+    """Whether the norms of units are squares that are found beside their rows: a function of declarations."""
+    contribution = bounded.contribution
+    assert isinstance(contribution, NormedContribution)
+    return contribution.power is NormPower.L2 and shape_of(bounded) is Shape.ROWS
+
+
+def _spread(bounded: BoundedCore) -> bool:
+    """Whether the rows of a unit may be expected in cells of their own, and no sum over a cell is held to a norm.
+
+    Where there are few groups, most rows share their cell with others, and cells are fewer than rows.
+    """
+    contribution, domain = bounded.contribution, bounded.described.keys.domain
+    assert isinstance(contribution, NormedContribution)
+    if domain is None or len(domain) < _SPREAD_CELLS:
+        return False
+    sums = [norm.encoding for norm in bounded.norms if norm.encoding is not None]
+    return all(contribution.rows * encoding.largest <= NORM_MAX for encoding in sums)
 
 
 def shares_tables(bounded: BoundedCore) -> bool:
@@ -125,6 +150,8 @@ class NormSums(NormWorth):
         self.statistics = bounded.statistics
         self.keys = keys
         self.hidden = hidden
+        self.whole = [key.type for _, key in bounded.core.keys] == [ColumnType.INTEGER]
+        """Whether there is one key, a whole number."""
         self.weighted = any(item.statistic.kind is StatisticKind.WEIGHTS for item in bounded.statistics)
         self.owners = {
             norm.norm.name: next(item for item in bounded.statistics if item.statistic.norm == norm.norm.name)
@@ -309,7 +336,9 @@ class NormSums(NormWorth):
     # Rows
 
     def _unit_norms(self, rows: Relation) -> Relation:
-        """One row for each unit, with norms that add up over its rows."""
+        """One row for each unit, with norms that add up over its rows, or the squares of norms of what adds up."""
+        if self._squared:
+            return self._unit_squares(rows)
         outputs = []
         for norm in self.norms:
             owner = self.owners[_name(norm)]
@@ -325,6 +354,16 @@ class NormSums(NormWorth):
                     assert_never(norm.norm.of)
             outputs.append(Output(value, f"{_name(norm)}m"))
         return Grouped(rows, "r", ("u",), ("u",), tuple(outputs))
+
+    def _unit_squares(self, rows: Relation) -> Relation:
+        """One row for each unit, with the squares of its L2 norms."""
+        totals = []
+        for norm in self.norms:
+            owner, counts = self.owners[_name(norm)], norm.norm.of is NormOf.ROWS
+            value = under(owner, ONE if counts else Named(f"{owner.statistic.name}t"))
+            wide = norm.most**2 >= _NARROW
+            totals.append(SquaredTotal(value, f"{_name(norm)}m", one=counts, wide=wide))
+        return SquaredTotals(rows, self.keys, tuple(totals), self.whole)
 
     def _row_products(self, vectors: dict[str, list[Scalar]]) -> tuple[Output, ...]:
         columns = []

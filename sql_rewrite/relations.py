@@ -36,6 +36,8 @@ __all__ = [
     "RowsSource",
     "Salted",
     "SharedRows",
+    "SquaredTotal",
+    "SquaredTotals",
     "TableRows",
     "TableSource",
     "Unfolded",
@@ -291,6 +293,32 @@ class UnitTotals(Relation):
     rows: Relation
     alias: str
     outputs: tuple[Output, ...]
+
+
+@node
+class SquaredTotal:
+    """A sum of whole numbers that are not negative, NULL left out; with `one` each of them is 1, or NULL.
+
+    With `wide` the square of the unit's whole sum may be of 128 bits.
+    """
+
+    value: Scalar
+    name: str
+    one: bool
+    wide: bool
+
+
+@node
+class SquaredTotals(Relation):
+    """One row for each unit: of each total the sum over the unit's cells, by the keys, of the squares of its sums.
+
+    With `whole` there is one key, an INTEGER.
+    """
+
+    rows: Relation
+    keys: tuple[str, ...]
+    totals: tuple[SquaredTotal, ...]
+    whole: bool
 
 
 @node

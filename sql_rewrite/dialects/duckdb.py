@@ -14,6 +14,7 @@ from sql_rewrite.dialects.dialect import writes
 from sql_rewrite.dialects.duckdb_costs import DUCKDB_COSTS
 from sql_rewrite.dialects.duckdb_frames import frame_text
 from sql_rewrite.dialects.duckdb_scalars import ADDED, MULTIPLIED, quote
+from sql_rewrite.dialects.duckdb_squares import squares_text
 from sql_rewrite.dialects.duckdb_steps import DuckDBSteps, double_text
 from sql_rewrite.layer_values import (
     AllTrue,
@@ -60,6 +61,7 @@ from sql_rewrite.relations import (
     RowsSource,
     Salted,
     SharedRows,
+    SquaredTotals,
     TableRows,
     Unfolded,
     UnitFactors,
@@ -434,6 +436,10 @@ class DuckDB(DuckDBSteps):
             [f'{self.write(output.value)} OVER (PARTITION BY "u") AS "{output.name}"' for output in node.outputs]
         )
         return f'SELECT *, {listed} FROM ({self.write(node.rows)}) AS "{node.alias}"'
+
+    @writes(SquaredTotals)
+    def _squared_totals(self, node: SquaredTotals) -> str:
+        return squares_text(node, self.write)
 
     @writes(UnitFactors)
     def _unit_factors(self, node: UnitFactors) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from privacy.norms import NormPower
 from privacy.rank_tree import QuantileMechanism
 from sql_rewrite.bound import bound
 from sql_rewrite.dialects.dialect import Dialect, kinds, writes
@@ -43,6 +44,7 @@ from tests.sql_rewrite.datasets import CLINIC
 from tests.sql_rewrite.function_cases import COLUMNS
 from tests.sql_rewrite.statements import cores, expressions
 from tests.sql_rewrite.test_profile import EXAMPLE
+from tests.sql_rewrite.test_squares import core_of
 
 ENGINE_WORDS = re.compile(r"HUGEINT|BIGINT|VARCHAR|TRY_CAST|CAST\(|CASE WHEN|SELECT |hash\(|md5|getvariable|::|COUNT\(")
 SQL_ROOM = Path(__file__).resolve().parents[2] / "sql_rewrite"
@@ -61,6 +63,10 @@ WRITERS_OF_TREES = (
     "unit_worth.py",
     *(f"statistics/{name}.py" for name in ("counts", "moments", "products", "ranks", "totals", "vectors")),
 )
+
+
+COUNTED = "SELECT n, COUNT(*) AS c FROM messages GROUP BY n"
+"""A question of many groups, where norms are chosen."""
 
 
 class Outlines(DuckDB):
@@ -97,6 +103,7 @@ def outlines() -> str:
     normed = [core for listed in cores().values() for core in listed.values() if core.norms]
     for statement in (lower_norms(core, dialect, shared=shared) for core in normed for shared in (True, False)):
         trees += [statement.sql, *(table.sql for table in (statement.shared.tables if statement.shared else ()))]
+    trees.append(lower_norms(core_of(COUNTED, groups=40, power=NormPower.L2), dialect).sql)
     trees += [dialect.write(lower(expression, ParameterList())) for expression in expressions()]
     trees.append(dialect.write(_tree(value_histogram("b0", "visits", "cost", CLINIC))))
     trees += [dialect.write(ProfileLowering(profiled).tree()) for profiled in profiled_tables(EXAMPLE)]

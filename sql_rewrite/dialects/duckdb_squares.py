@@ -1,0 +1,80 @@
+"""Sums of squares over the cells of a unit, in DuckDB's SQL, without a group for each cell.
+
+    SELECT u, SUM(x * x) FROM (SELECT u, k0, SUM(t) AS x FROM rows GROUP BY u, k0) GROUP BY u
+
+makes a group for each unit and cell, which are about as many as the rows. Here a bucket is one of 64 numbers that
+follows from the keys alone, and each unit has two sets of buckets as bits: o those with a row (`bit_or`), e those with
+an odd number of rows (`bit_xor`). n is the number of its rows. Only rows that may share their cell are grouped by it.
+
+Claim. The statement gives the sum over cells of the squares of their sums of t.
+
+Proof. Let b be the numbers of rows in the unit's buckets; they add up to n. 2|o| - |e| has 1 for each odd b, which is
+1 or more, and 2 for each even b above zero, which is 2 or more. So it is at most n, and n exactly where each b is at
+most 2; then the buckets in o and not in e have two rows, and all others at most one. Those, or all 64 where it is not
+n, are the buckets `together`. Keys that are equal, or both NULL, have one bucket, so that the rows of a cell are
+all in a bucket of `together` or none of them is. A cell whose rows are not has one row, since its bucket has one, and
+the square of its sum is the square of its t. Of every other cell (sum of t)^2 - sum of t^2 is added to the sum of t^2
+over all rows of the unit, which leaves the square of its sum. QED. Which function of the keys a bucket is does not
+matter to what comes out; the less two keys of a unit share one, the fewer rows are grouped.
+
+Widths. All t are whole and not negative, so that both sums of squares are at most the square of the unit's sum of t.
+Nothing can raise: a shift is by 0 to 63 in 64 bits without a sign, and numbers of bits are at most 128.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sql_rewrite.relations import SquaredTotals
+from sql_rewrite.scalars import Node
+
+__all__ = ["squares_text"]
+
+_ALL = 2**64 - 1
+_BUCKETS = 64
+
+
+def squares_text(node: SquaredTotals, write: Callable[[Node], str]) -> str:
+    """The statement of the layer."""
+    rows, keys = write(node.rows), ", ".join([f'"{key}"' for key in node.keys])
+    bit = _bit(keys, whole=node.whole)
+    squares, others, summed, added = [], [], [], []
+    for total in node.totals:
+        name, kind = f'"{total.name}"', "HUGEINT" if total.wide else "BIGINT"
+        value = f"({write(total.value)})"
+        if total.one:
+            square = cell = f"COUNT({value})"
+        else:
+            square = f"COALESCE(SUM(CAST({value} AS {kind}) * {value}), 0)"
+            cell = f"COALESCE(SUM({value}), 0)"
+        squares.append(f"CAST({square} AS {kind}) AS {name}")
+        others.append(f"CAST({cell} AS {kind}) * CAST({cell} AS {kind}) - CAST({square} AS {kind}) AS {name}")
+        summed.append(f"CAST(SUM({name}) AS {kind}) AS {name}")
+        added.append(f'"t".{name} + COALESCE("o".{name}, 0) AS {name}')
+    names = ", ".join([f'"{total.name}"' for total in node.totals])
+    units = (
+        f'SELECT "u", COUNT(*) AS "un", bit_or({bit}) AS "uo", bit_xor({bit}) AS "ue", {", ".join(squares)} '
+        f'FROM ({rows}) AS "r" GROUP BY "u"'
+    )
+    together = f'CASE WHEN "un" = 2 * {_bits("uo")} - {_bits("ue")} THEN "uo" & ~"ue" ELSE CAST({_ALL} AS UBIGINT) END'
+    shared = (
+        f'SELECT "a".* FROM ({rows}) AS "a" INNER JOIN (SELECT "u", "ut" FROM "us" WHERE "ut" <> 0) AS "m" '
+        f'ON ("a"."u" = "m"."u") WHERE ("ut" & {bit}) <> 0'
+    )
+    cells = f'SELECT "u", {", ".join(others)} FROM ({shared}) AS "c" GROUP BY "u", {keys}'
+    return (
+        f'WITH "us" AS MATERIALIZED (SELECT "u", {together} AS "ut", {names} FROM ({units}) AS "b") '
+        f'SELECT "t"."u", {", ".join(added)} FROM "us" AS "t" LEFT JOIN '
+        f'(SELECT "u", {", ".join(summed)} FROM ({cells}) AS "d" GROUP BY "u") AS "o" ON ("t"."u" = "o"."u")'
+    )
+
+
+def _bits(name: str) -> str:
+    """How many bits are set: the engine counts them in 8 bits, where twice 64 is too much and raises."""
+    return f'CAST(bit_count("{name}") AS BIGINT)'
+
+
+def _bit(keys: str, *, whole: bool) -> str:
+    """The bucket of a row as a bit. The last six bits of one whole number tell apart 64 of them in a row."""
+    place = f"COALESCE({keys} & {_BUCKETS - 1}, 0)" if whole else f"hash({keys}) & {_BUCKETS - 1}"
+    return f"(CAST(1 AS UBIGINT) << CAST({place} AS UBIGINT))"

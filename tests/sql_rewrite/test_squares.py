@@ -1,0 +1,108 @@
+"""Sums of squares over the cells of units are those of a group for each cell, whatever the keys and values are."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import duckdb
+import pytest
+
+from engines.handlers.connection import private_settings
+from privacy.norms import NormPower
+from privacy.policy import PublicKeys
+from sql_rewrite.bound import bound
+from sql_rewrite.bounded import BoundedCore
+from sql_rewrite.dialects.duckdb import DUCKDB
+from sql_rewrite.lift import lift
+from sql_rewrite.lower_normed import Shape, finds_squares, shape_of
+from sql_rewrite.relations import SharedRows, SquaredTotal, SquaredTotals
+from sql_rewrite.scalars import Named, Whole
+from tests.sql_rewrite.test_cost_measured import _automatic
+from tests.sql_rewrite.test_cost_measured import dataset as messages
+
+TOTALS = (SquaredTotal(Whole(1), "a", one=True, wide=False), SquaredTotal(Named("t"), "b", one=False, wide=True))
+
+
+@pytest.fixture(scope="module")
+def engine() -> duckdb.DuckDBPyConnection:
+    """A connection as true data have, which this module's tests share."""
+    return duckdb.connect(":memory:", config=private_settings(threads=1, memory_limit_mb=512))
+
+
+def compare(engine: duckdb.DuckDBPyConnection, keys: tuple[str, ...], *, whole: bool) -> int:
+    """Both ways on the table as it is. Returns the number of units."""
+    written = DUCKDB.write(SquaredTotals(SharedRows("rows"), keys, TOTALS, whole))
+    by = ", ".join(keys)
+    expected = engine.execute(
+        "SELECT u, CAST(SUM(n * n) AS BIGINT), SUM(x * x) FROM (SELECT u, COUNT(*) AS n, COALESCE(SUM(t), 0) AS x "
+        f"FROM rows GROUP BY u, {by}) GROUP BY u ORDER BY u"
+    ).fetchall()
+    assert expected == sorted(engine.execute(written).fetchall())
+    return len(expected)
+
+
+@pytest.mark.parametrize("keys", [3, 40, 1_000])
+def test_squares_are_those_of_cells(engine: duckdb.DuckDBPyConnection, keys: int) -> None:
+    """Units of one row and of hundreds, keys below zero and NULL, texts, two keys, values NULL and great."""
+    r = random.Random(keys)
+    rows = [
+        (
+            r.randrange(60) if r.random() < 0.7 else 0,
+            None if r.random() < 0.1 else r.randrange(-keys, keys),
+            r.choice([None, "a", "b", "c"]),
+            r.choice([None, 0, 1, r.randrange(2**20), 2**39 + r.randrange(9)]),
+        )
+        for _ in range(500)
+    ]
+    listed = ", ".join(f"({', '.join('NULL' if v is None else repr(v) for v in row)})" for row in rows)
+    engine.execute(
+        "CREATE OR REPLACE TEMP TABLE rows AS SELECT CAST(u AS INTEGER) AS u, CAST(k0 AS BIGINT) AS k0, k1, "
+        f"CAST(t AS BIGINT) AS t FROM (VALUES {listed}) AS v(u, k0, k1, t)"
+    )
+    assert compare(engine, ("k0",), whole=True) > 50
+    assert compare(engine, ("k0",), whole=False) > 50
+    assert compare(engine, ("k1",), whole=False) > 50
+    assert compare(engine, ("k0", "k1"), whole=False) > 50
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_a_unit_in_every_bucket_raises_nothing(engine: duckdb.DuckDBPyConnection, times: int) -> None:
+    """All 64 bits set, once, twice and three times: no number of bits leaves its type."""
+    engine.execute(
+        "CREATE OR REPLACE TEMP TABLE rows AS SELECT CAST(1 AS INTEGER) AS u, k0 % 64 AS k0, CAST(1 AS BIGINT) AS t "
+        f"FROM range({64 * times}) r(k0)"
+    )
+    assert compare(engine, ("k0",), whole=True) == 1
+
+
+def core_of(sql: str, *, groups: int, power: NormPower) -> BoundedCore:
+    """The core of a text over messages whose n has so many public keys, and may be NULL, which is one group more."""
+    declared = messages(rows_stored=40, length_max=40)
+    keys = PublicKeys(tuple(range(groups)))
+    tables = []
+    for table in declared.tables:
+        made = _automatic(table) if table.name == "messages" else table
+        columns = tuple(replace(column, keys=keys) if column.name == "n" else column for column in made.columns)
+        tables.append(replace(made, columns=columns))
+    (core,) = bound(lift(sql, replace(declared, tables=tuple(tables)), {}), power=power)
+    return core
+
+
+@pytest.mark.parametrize(
+    ("sql", "groups", "power", "expected"),
+    [
+        ("SELECT n, COUNT(*) AS c FROM messages GROUP BY n", 101, NormPower.L2, True),
+        ("SELECT n, COUNT(*) AS c, AVG(x) AS a FROM messages GROUP BY n", 31, NormPower.L2, True),
+        ("SELECT n, COUNT(*) AS c FROM messages GROUP BY n", 30, NormPower.L2, False),
+        ("SELECT n, COUNT(*) AS c FROM messages GROUP BY n", 101, NormPower.L1, False),
+        ("SELECT n, COUNT(DISTINCT person_id) AS c FROM messages GROUP BY n", 101, NormPower.L2, False),
+        ("SELECT n, SUM(x) AS s FROM messages GROUP BY n", 101, NormPower.L2, True),
+        ("SELECT n, SUM(0 - x) AS s FROM messages GROUP BY n", 101, NormPower.L2, False),
+    ],
+)
+def test_what_declarations_decide(sql: str, groups: int, power: NormPower, *, expected: bool) -> None:
+    """Many public groups, what adds up over rows and is never negative: else each unit and cell has a group."""
+    core = core_of(sql, groups=groups, power=power)
+    assert finds_squares(core) is expected
+    assert (shape_of(core) is Shape.ROWS) is (expected or power is NormPower.L1)
