@@ -19,7 +19,12 @@ units with N > T are what they were.
 Claim 2. Where the core reads all rows of that table alone, has no keys, and a row has a value always, n is N. Proof.
 The group has every row of the unit. QED. Then a row weighs floor(min(N, rows) W / N), and no unit is grouped at all.
 
-Both give each row the integer that grouping gives, so sums, sensitivities, prices and identities do not know of it. An
+Claim 3. Without keys, W for every row with a value, and of the rows with N > T what they weigh beyond W (which is
+negative) add up to the same at every place. Proof. A row with N <= T weighs W by claim 1, and one with N > T is in both
+sums: W + (w - W) = w. QED. Rows that all weigh W are counted, which takes half as long as adding up, and no filter on N
+is in their way.
+
+All give each row the integer that grouping gives, so sums, sensitivities, prices and identities do not know of it. An
 older snapshot keeps no numbers of rows, and gets the other shape. What a row costs at most is counted as before
 (cost.py): beyond T it takes the same way, after one comparison more.
 """

@@ -258,12 +258,13 @@ class _Lowering:
         if heavy is not None and counts_whole_units(bounded, item):
             number = Output(Column(self.core.sources[0].relation, ROWS), f"{item.statistic.name}n")
             return (weighed_by_number(self._base(with_unit=False, more=(number,)), bounded),)
-        rows = self._over(light)._base(with_unit=False)
+        every = heavy is not None and not keys
+        rows = (self if every else self._over(light))._base(with_unit=False)
         parts = (weighed_alike(rows, bounded, keys=keys, hidden=hidden),)
         if heavy is None:
             return parts
         rest = self._over(heavy)._base(with_unit=True)
-        return (*parts, weighed_by_unit(rest, bounded, keys=keys, hidden=hidden))
+        return (*parts, weighed_by_unit(rest, bounded, keys=keys, hidden=hidden, counted=every))
 
     def _over(self, core: Core) -> _Lowering:
         """The lowering of these rows instead."""

@@ -4,14 +4,15 @@
     norms     rows -> norm of the unit, its factor (lower_normed.py) -> joined back to the rows by unit
 
 Where the snapshot keeps what a weight follows from, beside each row, no row is grouped by its unit: `weighed_by_norm`,
-and by counts `weighed_alike` for units within the bounds and `weighed_by_number` for all (light_units.py).
+and by counts `weighed_alike` for units within the bounds, or without keys for all rows beside what others weigh less,
+and `weighed_by_number` for all (light_units.py).
 
 Then all: rows with a value -> group by key and place, sum of weights -> group by key, one list of places. A weight is
 an integer from 0 to 2^20, and all rows of a unit have the same (in a group, where counts bound them), so that the order
 of rows does not matter and no row is chosen. mechanisms/quantiles.md has the proof.
 
-Rows that are grouped by unit are written out twice. Hidden groups have their salt in both, and in the join (lower.py
-says why).
+Rows that are grouped by unit are computed once and read twice. Hidden groups have their salt in
+both, and in the join (lower.py says why).
 """
 
 from __future__ import annotations
@@ -28,12 +29,15 @@ from sql_rewrite.lower_units import UnitSums
 from sql_rewrite.relations import (
     Appended,
     Blocked,
+    CalledRows,
     ChosenGroups,
+    ComputedOnce,
     Extended,
     Grouped,
     HiddenKey,
     Kept,
     Output,
+    Projected,
     Relation,
     Salted,
     UnitFactors,
@@ -53,10 +57,16 @@ __all__ = [
 
 
 def weighed_by_unit(
-    rows: Relation, bounded: BoundedCore, *, keys: tuple[str, ...], hidden: tuple[HiddenKey, ...]
+    rows: Relation,
+    bounded: BoundedCore,
+    *,
+    keys: tuple[str, ...],
+    hidden: tuple[HiddenKey, ...],
+    counted: bool = False,
 ) -> Relation:
     """Rows with a value as keys, weight and place: the weight is found by grouping the rows by unit.
 
+    With `counted` the rows are counted as whole ones elsewhere, and the weight is what it is beyond that: at most 0.
     `rows` have the unit `u` (and its draw `d` where groups are chosen), the keys, and the place and the filter of the
     core's one statistic.
     """
@@ -68,15 +78,21 @@ def weighed_by_unit(
             units = NormSums(bounded, keys, hidden).weights(rows, weight)
             joined = UnitFactors(rows, units, (weight,))
             weighed: Relation = Salted(joined, hidden) if hidden else joined
-        case Contribution() as counted:
-            if counted.choose_groups:
-                rows = ChosenGroups(rows, keys, counted.groups)
+        case Contribution() as contribution:
+            if contribution.choose_groups:
+                rows = ChosenGroups(rows, keys, contribution.groups)
             if hidden:
                 rows = Salted(rows, hidden)
-            weighed = UnitFactors(rows, _cells(rows, bounded, counted, names, weight), (weight,), names)
+            read = CalledRows("uw")
+            made = UnitFactors(read, _cells(read, bounded, contribution, names, weight), (weight,), names)
+            weighed = ComputedOnce(rows, read.name, made)
         case _:
             assert_never(bounded.contribution)
-    return _valued(weighed, item, (*names, weight))
+    if not counted:
+        return _valued(weighed, item, (*names, weight))
+    beyond = Arithmetic("-", Named(weight), Whole(item.statistic.place_units), EngineType.INTEGER)
+    outputs = (*[Output(Named(name), name) for name in names], Output(beyond, weight), Output(Named("place"), "place"))
+    return Projected(_valued(weighed, item, (*names, weight)), "q", outputs)
 
 
 def weighed_by_number(rows: Relation, bounded: BoundedCore) -> Relation:
@@ -103,9 +119,14 @@ def weighed_by_norm(rows: Relation, bounded: BoundedCore, *, keys: tuple[str, ..
 def weighed_alike(
     rows: Relation, bounded: BoundedCore, *, keys: tuple[str, ...], hidden: tuple[HiddenKey, ...]
 ) -> Relation:
-    """The same of rows that weigh one row each."""
+    """The same of rows that weigh one row each. Without keys they are counted by place, and a place has all at once."""
     (item,) = bounded.statistics
     name, names = item.statistic.name, _names(keys, hidden)
+    if not names:
+        counted = _by_place(_valued(rows, item, ()), (), Output(Count(), "n"))
+        weight = Arithmetic("*", Named("n"), Whole(item.statistic.place_units), EngineType.INTEGER)
+        read = (Output(Cast(weight, EngineType.INTEGER), f"{name}w"), Output(Named("place"), "place"))
+        return Projected(counted, "q", read)
     rows = Salted(rows, hidden) if hidden else rows
     weighed = Extended(rows, "q", (Output(Cast(Whole(item.statistic.place_units), EngineType.INTEGER), f"{name}w"),))
     return _valued(weighed, item, (*names, f"{name}w"))

@@ -14,8 +14,10 @@ __all__ = [
     "Appended",
     "Binned",
     "Blocked",
+    "CalledRows",
     "ChosenGroups",
     "ChosenValues",
+    "ComputedOnce",
     "ConstantRows",
     "Extended",
     "Grouped",
@@ -136,6 +138,22 @@ class SharedRows(Relation):
     """The rows of a table that statements share (privacy/statement.py), with its columns."""
 
     table: str
+
+
+@node
+class CalledRows(Relation):
+    """The rows that a `ComputedOnce` around this relation calls so, with their columns."""
+
+    name: str
+
+
+@node
+class ComputedOnce(Relation):
+    """What `made` makes of rows that it reads several times, as `CalledRows` of that name: they are computed once."""
+
+    rows: Relation
+    name: str
+    made: Relation
 
 
 @node

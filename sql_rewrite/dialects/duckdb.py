@@ -45,8 +45,10 @@ from sql_rewrite.relations import (
     Appended,
     Binned,
     Blocked,
+    CalledRows,
     ChosenGroups,
     ChosenValues,
+    ComputedOnce,
     ConstantRows,
     Extended,
     Grouped,
@@ -295,6 +297,14 @@ class DuckDB(DuckDBSteps):
     @writes(Appended)
     def _appended(self, node: Appended) -> str:
         return " UNION ALL ".join([f"({self.write(part)})" for part in node.parts])
+
+    @writes(CalledRows)
+    def _called_rows(self, node: CalledRows) -> str:
+        return f'SELECT * FROM "{node.name}"'
+
+    @writes(ComputedOnce)
+    def _computed_once(self, node: ComputedOnce) -> str:
+        return f'WITH "{node.name}" AS MATERIALIZED ({self.write(node.rows)}) {self.write(node.made)}'
 
     @writes(SharedRows)
     def _shared_rows(self, node: SharedRows) -> str:

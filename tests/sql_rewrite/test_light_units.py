@@ -20,6 +20,7 @@ from sql_rewrite import kept_units, light_units, lower
 from sql_rewrite.bound import bound
 from sql_rewrite.kept_totals import kept_totals
 from sql_rewrite.lift import lift
+from sql_rewrite.lower_ranks import weighed_by_unit
 
 T = ColumnType
 STORED = 12
@@ -150,9 +151,10 @@ def test_what_is_kept_gives_the_integers_of_grouping(rows: duckdb.DuckDBPyConnec
 def test_what_is_kept_is_used_where_it_may_be(rows: duckdb.DuckDBPyConnection) -> None:
     """Shows by the columns and groupings that statements have that the shapes above are not all one."""
     counts = {text: _found(rows, text, VISITS, kept=True)[1] for text in (*MEDIANS, *SUMS)}
-    assert [text for text, sql in counts.items() if '"unit$rows" <= ' in sql] == [
+    assert [text for text, sql in counts.items() if '"unit$rows" > ' in sql] == [
         MEDIANS[0], MEDIANS[2], *MEDIANS[3:6],
     ]  # fmt: skip
+    assert [text for text, sql in counts.items() if '"unit$rows" <= ' in sql] == [MEDIANS[2]]
     assert 'GROUP BY "u"' not in counts[MEDIANS[1]]
     every = _found(rows, MEDIANS[0], SHAPES["all stored rows count"], kept=True)[1]
     assert "unit$rows" not in every
@@ -166,7 +168,7 @@ def test_what_is_kept_is_used_where_it_may_be(rows: duckdb.DuckDBPyConnection) -
 
 
 def test_a_unit_on_the_wrong_side_is_found(rows: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plants a limit of one row more, filters that are overlooked, and rows without a value that count."""
+    """Plants a limit of one row more, rows that count twice, filters overlooked, and NULL that counts."""
     genuine = light_units.split
 
     def wider(core: Any, contribution: Any) -> Any:
@@ -175,6 +177,9 @@ def test_a_unit_on_the_wrong_side_is_found(rows: duckdb.DuckDBPyConnection, monk
     with monkeypatch.context() as patch:
         patch.setattr(lower, "split", wider)
         assert any(_differs(rows, text, "counts") for text in MEDIANS)
+    with monkeypatch.context() as patch:
+        patch.setattr(lower, "weighed_by_unit", lambda *given, counted=False, **rest: weighed_by_unit(*given, **rest))
+        assert _differs(rows, MEDIANS[0], "counts")
     with monkeypatch.context() as patch:
         patch.setattr(lower, "counts_whole_units", lambda bounded, item: not bounded.core.keys)
         assert _differs(rows, MEDIANS[0], "counts")
