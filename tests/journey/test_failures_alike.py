@@ -17,6 +17,7 @@ from engines.protocol import StatementEngine
 from mechanisms import gateway
 from privacy.refusal import ExecutionFailed, Finding, Refused
 from server.journey.pace import Pace
+from server.journey.visible import VisibleRun
 from server.resources.resources import Resources
 from sql_rewrite.cost import Work
 from tests.journey.clinic import attach, clinic_in
@@ -70,10 +71,10 @@ def clinic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clinic]:
 
 
 class Watched:
-    """The engine with its calls counted, one of which may fail; and the work that visible moments follow from."""
+    """The engine with its calls counted, one of which may fail; the work that moments follow from, and the waits."""
 
     def __init__(self, engine: StatementEngine, patch: pytest.MonkeyPatch) -> None:
-        self.calls = 0
+        self.calls = self.waits = 0
         self.fails: dict[int, Cause] = {}
         self.works: list[Work] = []
         for step in ("run", "read_rows", "add_up"):
@@ -85,6 +86,13 @@ class Watched:
             return genuine(pace, work, *given)
 
         patch.setattr(Pace, "visible", visible)
+        waited = VisibleRun.wait
+
+        def wait(run: VisibleRun) -> None:
+            self.waits += 1
+            waited(run)
+
+        patch.setattr(VisibleRun, "wait", wait)
 
     def _counted(self, genuine: Callable[..., Any]) -> Callable[..., Any]:
         def call(*given: Any, **named: Any) -> Any:
@@ -102,7 +110,7 @@ def outcome(clinic: Clinic, watched: Watched, kind: str, who: str, account: str,
     path, body = ASKED[kind]
     named = {"name": f"drawn_{next(_NAMES)}"} if kind == "synthetic" else {}
     waits = {} if kind in OPENED else {"dataset": "clinic", "wait_ms": 30_000}
-    watched.calls, watched.works = 0, []
+    watched.calls, watched.waits, watched.works = 0, 0, []
     before = clinic.spent(account)
     key = f"key-{next(_NAMES)}"
     told = clinic.call(who, "POST", path.format(opened), {**body, **waits, **named}, **{"Idempotency-Key": key})
@@ -112,7 +120,7 @@ def outcome(clinic: Clinic, watched: Watched, kind: str, who: str, account: str,
     shown = {name: value for name, value in told.json().items() if name not in ("request_id", "id")}
     entries = [entry for entry in clinic.services.ledger.entries(account) if entry.query_id is not None]
     last = [(entry.kind, entry.query_id is None) for entry in entries][-2:]
-    return told.status_code, headers, shown, clinic.spent(account) - before, last, watched.works
+    return told.status_code, headers, shown, clinic.spent(account) - before, last, watched.works, watched.waits > 0
 
 
 @pytest.mark.parametrize("kind", ASKED)
@@ -155,5 +163,6 @@ def test_what_fails_after_rows_were_read_is_one_outcome(
                 found.append(told)
     first = found[0]
     assert (first[0], first[2]["code"], first[2]["charged"]) == (500, "execution_failed", True)
+    assert first[-1], "it shows at a visible moment"
     assert [other for other in found if other != first] == []
     assert SECRET not in str(found)
