@@ -87,6 +87,11 @@ class Tested(ABC):
         noise = int(rounded_laplace(scale=scale, count=1, bits=bits)[0])
         return self.distance(counts) * _GRAIN + noise > math.ceil(self.threshold * _GRAIN)
 
+    def distance_of(self, chance: float) -> float:
+        """The distance at which an answer has this probability: `passing` the other way round."""
+        away = math.log(2 * chance) if chance < 0.5 else -math.log(2 * (1 - chance))
+        return float(self.threshold) + away / float(self.tested)
+
     def passing(self, distance: int) -> float:
         """How probable an answer is at a distance."""
         away = float(self.tested) * (distance - float(self.threshold))
@@ -163,6 +168,14 @@ class StableMode(Tested):
         """How many units fit into the lead of the first place over the second, less one."""
         first, second = sorted((int(value) for value in counts), reverse=True)[:2]
         return min(FAR, max(0, -((second - first) // self.change) - 1))
+
+    def lead_from(self, distance: int) -> int:
+        """The least lead, in the unit of the counts, of at least this distance."""
+        return distance * self.change + 1
+
+    def lead_to(self, distance: int) -> int:
+        """The greatest lead of at most this distance."""
+        return max(0, (distance + 1) * self.change)
 
     def answer(self, counts: Integers, bits: BitSource) -> int | None:
         """The place of the greatest count."""

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from mechanisms.interval import two_sided_alpha
 from mechanisms.measurement import plain_text
-from mechanisms.tested_statistics import ProposedQuantiles
+from mechanisms.tested_statistics import ProposedQuantiles, StableMode
 from privacy.numbers import decimal_text
 from privacy.policy import key_as_json
 from privacy.values import Json
@@ -37,6 +37,7 @@ def test_body(quoted: Quoted, confidence: Fraction) -> dict[str, Json]:
     """What is tested, and how wide an answer would be: a function of text, declarations and price."""
     tested = quoted.tested
     numbers = _numbers(quoted, confidence)
+    rarely, mostly = math.floor(tested.distance_of(_RARELY)), math.ceil(tested.distance_of(_MOSTLY))
     return {
         "kind": quoted.form.kind.value,
         "width": None if numbers is None else plain_text(_width(quoted) * numbers.step),
@@ -49,8 +50,10 @@ def test_body(quoted: Quoted, confidence: Fraction) -> dict[str, Json]:
         "test": {
             "epsilon": decimal_text(tested.tested, places=12),
             "threshold": float(tested.threshold),
-            "passes_rarely_below": max(0, math.floor(_distance(quoted, _RARELY))),
-            "passes_mostly_from": math.ceil(_distance(quoted, _MOSTLY)),
+            "passes_rarely_below": max(0, rarely),
+            "passes_mostly_from": mostly,
+            "lead_rarely_to": tested.lead_to(rarely) if isinstance(tested, StableMode) else None,
+            "lead_mostly_from": tested.lead_from(mostly) if isinstance(tested, StableMode) else None,
         },
     }
 
@@ -89,10 +92,3 @@ def _width(quoted: Quoted) -> int:
 def _offset(quoted: Quoted) -> Fraction:
     assert quoted.form.places is not None
     return quoted.form.places.offset
-
-
-def _distance(quoted: Quoted, chance: float) -> float:
-    """The number of units at which the test passes with this probability."""
-    tested = quoted.tested
-    away = math.log(2 * chance) if chance < 0.5 else -math.log(2 * (1 - chance))
-    return float(tested.threshold) + away / float(tested.tested)

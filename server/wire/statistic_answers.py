@@ -47,6 +47,13 @@ class StatisticTestAnswer(AnswerModel):
         description="With fewer people than that it passes in one of twenty cases at most."
     )
     passes_mostly_from: int = Field(description="From that many people on it passes in nineteen of twenty cases.")
+    lead_rarely_to: int | None = Field(
+        description="Of a most frequent value: up to that lead over the second one, in rows that count, it passes in "
+        "one of twenty cases at most. Null for quantiles."
+    )
+    lead_mostly_from: int | None = Field(
+        description="Of a most frequent value: from that lead on it passes in nineteen of twenty cases."
+    )
 
 
 class _Promised(AnswerModel):

@@ -12,6 +12,7 @@ from tests.cli.test_asking import Stand, stand
 
 __all__ = ["stand"]
 
+MODE_TEST = {"lead_rarely_to": 124, "lead_mostly_from": 165}
 TEST = {"epsilon": "0.5", "threshold": 35.5, "passes_rarely_below": 31, "passes_mostly_from": 41}
 ANSWER: dict[str, Any] = {
     "id": "q_1",
@@ -120,3 +121,14 @@ statistics:
     ran = cli("dataset", "check", str(file))
     assert ran.code == 0, ran
     assert "So are its statistics" in ran.out
+
+
+def test_the_lead_of_a_mode_is_named(stand: Stand) -> None:
+    """Rows of lead, which people can compare with counts, in place of people."""
+    price = {"epsilon": "0.1", "own": {"epsilon": "1", "delta": "0.000001"}}
+    answer = {"verdict": "affordable", "price": price, "test": {**TEST, **MODE_TEST}, "half_width": None, "width": None}
+    stand.replies = [(200, answer)]
+    ran = stand.ask(*ASKED, "--estimate")
+    assert (
+        "19 of 20 cases from a lead of 165 rows over the second value on, and in 1 of 20 at most up to 124" in ran.out
+    )
