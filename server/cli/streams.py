@@ -77,6 +77,7 @@ def ask(
     lines = [
         f"{answer['value']:.10g}  {reach}, {answer['found'].replace('_', ' ')}",
         f"{_COMPARING[told['comparing']]}: {told['updates_left']} updates left, {told['compared']} queries compared",
+        *(told.get("cut") or []),
     ]
     here.show(told, [printable(line) for line in lines], verbatim=True)
 

@@ -274,12 +274,14 @@ def _answered(services: Services, stream_id: str, told: tuple[Told, ...]) -> dic
     """Answers, as they are shown, with what is left."""
     row = services.registry.resource(STREAMS, stream_id)
     assert row is not None, "streams are never removed"
-    terms = Terms.from_json(row.terms)
+    terms, frame = Terms.from_json(row.terms), services.streams.frame_for(row)
+    counted = None if frame is None else frame.counted
     return {
         "answers": [_answer(one, terms) for one in told],
         "comparing": services.streams.standing(row, terms).comparing,
         "updates_left": row.left,
         "compared": row.made,
+        "cut": left_out(counted)["cut"],
     }
 
 

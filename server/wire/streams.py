@@ -179,6 +179,7 @@ class StreamQueriesAnswer(AnswerModel):
     comparing: bool = Field(description="Whether further queries are compared with the data.")
     updates_left: int
     compared: int
+    cut: list[str] = Field(description="As of the stream: what its bounds may leave out of every answer.")
 
 
 class StreamKey(AnswerModel):

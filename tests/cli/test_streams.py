@@ -94,12 +94,13 @@ def test_an_estimate_opens_nothing(stand: Stand) -> None:
 def test_a_stream_is_asked(stand: Stand) -> None:
     """Ranges that are closed and open, and values, become conditions; the answer says how it was found."""
     answer = {"value": 5213, "found": "not_compared", "within": None}
-    told = {"answers": [answer], "comparing": False, "updates_left": 0, "compared": 9}
+    told = {"answers": [answer], "comparing": False, "updates_left": 0, "compared": 9, "cut": STREAM["cut"]}
     stand.replies = [(200, told)]
     where = ("--where", "age:30..49", "--where", "year:..1999", "--where", "sex=female,other", "--where", "ok=true")
     ran = stand.ask("stream", "ask", "st_1", *where)
     assert ran.code == 0, ran.err
     assert "5213  nothing was compared, not compared" in ran.out
+    assert STREAM["cut"][1] in ran.out
     ((method, path, _, body),) = stand.requests
     assert (method, path) == ("POST", "/v1/streams/st_1/queries")
     assert body["queries"][0]["where"] == [

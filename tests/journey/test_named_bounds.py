@@ -99,6 +99,8 @@ def stream_of(clinic: Clinic, who: str, rows: int) -> dict[str, Any]:
     made: dict[str, Any] = clinic.call(who, "POST", "/v1/streams", body).json()
     assert (made["contribution"], made["cut"]) == (estimate["contribution"], estimate["cut"])
     assert clinic.call(who, "GET", f"/v1/streams/{made['id']}").json()["cut"] == made["cut"]
+    asked = clinic.call(who, "POST", f"/v1/streams/{made['id']}/queries", {"queries": [{"where": []}]}).json()
+    assert asked["cut"] == made["cut"]
     closed = clinic.call(who, "DELETE", f"/v1/streams/{made['id']}").json()
     assert (closed["contribution"], closed["cut"], closed["sql"]) == (None, [], None)
     return made
