@@ -2,6 +2,8 @@
 
     FROM a SEMI JOIN b USING (k)              FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k)
     FROM a ANTI JOIN b ON a.k = b.k           FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE a.k = b.k)
+    x = ANY (SELECT ...)                      x IN (SELECT ...)
+    x <> ALL (SELECT ...)                     x NOT IN (SELECT ...)
     SELECT ENTROPY(k) FROM t                  the entropy of the numbers of SELECT k, COUNT(*) FROM t GROUP BY k
     SELECT MAD(x) FROM t WHERE p              SELECT MEDIAN(ABS(x - (SELECT MEDIAN(x) FROM t WHERE p))) FROM t WHERE p
     SELECT k, MAD(x) FROM t GROUP BY k        ... (SELECT MEDIAN(r.x) FROM t AS r WHERE r.k = t.k) ... GROUP BY k
@@ -12,6 +14,8 @@ As in plain_spelling.py, what is written out is lifted, judged and bounded like 
 """
 
 from __future__ import annotations
+
+import re
 
 from sqlglot import exp
 
@@ -29,6 +33,7 @@ REPEATED_MAX = 1_000
 
 _NUMBERS = (ColumnType.INTEGER, ColumnType.NUMBER)
 
+_QUANTIFIED = re.compile(r"(=|<>)\s*(any|all)\b")
 _SPELLED = ("semi", "anti", "entropy", "repeat", "format", "mad")
 
 
@@ -38,6 +43,9 @@ def spell_calls(tree: exp.Expr, text: Text, dataset: Dataset) -> list[Finding]:
     Returns what an answer about people has to say of them. Errors: Refused.
     """
     found: list[Finding] = []
+    if _QUANTIFIED.search(text.folded) is not None:
+        for compared in list(tree.find_all(exp.EQ, exp.NEQ)):
+            _membership(compared)
     if not [word for word in _SPELLED if word in text.folded]:
         return found
     for node in list(tree.find_all(exp.Select, exp.Repeat, exp.Format)):
@@ -168,6 +176,18 @@ def _format(node: exp.Format) -> None:
         if place.endswith("f}"):
             double = exp.DataType(this=exp.DataType.Type.DOUBLE)
             value.replace(placed_like(exp.TryCast(this=value.copy(), to=double), value))
+
+
+def _membership(node: exp.Expr) -> None:
+    """An equality with any row of a nested query, or an inequality with all of them."""
+    quantified = node.expression
+    if not isinstance(quantified, exp.Any if isinstance(node, exp.EQ) else exp.All):
+        return
+    query = quantified.this.unnest()
+    if not isinstance(query, exp.Query) or populated(quantified) - {"this"} or populated(node) - {"this", "expression"}:
+        return
+    among: exp.Expr = exp.In(this=node.this.copy(), query=exp.Subquery(this=query.copy()))
+    node.replace(placed_like(among if isinstance(node, exp.EQ) else exp.Not(this=among), node))
 
 
 # --- joins that add no column ----------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ _FRACTION_SLOTS: dict[type[exp.Expr], str] = {
 """Where the parser keeps the part of the rows, by the class of the call's node."""
 
 _FRACTION_CHARACTERS = 20
+_EXTREMES = (AggregateFunction.LEAST, AggregateFunction.GREATEST)
 
 
 def is_quantile(node: exp.Expr) -> bool:
@@ -58,6 +59,8 @@ class QuantileReader:
         consume(call, "this", *(() if slot is None else (slot,)), text=self._text, what=type(call).__name__.upper())
         if within:
             return self._within(node, function)
+        if function in _EXTREMES and isinstance(operand, exp.Distinct) and len(operand.expressions) == 1:
+            operand = operand.expressions[0]  # the extreme of different values is that of all of them
         self._plain(operand)
         if slot is None:
             return function, operand, _HALF if isinstance(call, exp.Median) else None

@@ -894,3 +894,15 @@ WITH big AS (SELECT hospital_id, UPPER(region) AS place FROM hospitals WHERE bed
 
 -- answered
 SELECT COUNT(h.beds), COUNT(*) FROM visits v LEFT JOIN (SELECT hospital_id, beds FROM hospitals WHERE beds > 100) h ON h.hospital_id = v.hospital_id
+
+-- answered
+SELECT department, MAX(DISTINCT length_of_stay_days) - MIN(DISTINCT length_of_stay_days) AS span FROM visits GROUP BY department
+
+-- answered
+SELECT COUNT(*) FROM visits WHERE patient_id = ANY (SELECT patient_id FROM patients WHERE smoker) AND cost > 10
+
+-- answered
+SELECT COUNT(*) FROM visits WHERE department <> ALL (SELECT department FROM visits GROUP BY department HAVING COUNT(*) > 160)
+
+-- answered
+SELECT COUNT(*) FROM visits WHERE hospital_id = ANY (SELECT hospital_id FROM hospitals WHERE beds > 300)

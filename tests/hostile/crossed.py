@@ -215,7 +215,7 @@ _CONDITIONS = Family(
             "EXISTS (SELECT 1 FROM visits v WHERE v.ward = people.education)",
             "person_id IN (SELECT person_id FROM visits WHERE cost > (SELECT result FROM tests WHERE test_id = 3))",
         ),
-        "unsupported_sql": ("age >= ALL (SELECT q.age FROM people q)", "age = ANY (SELECT q.hours FROM people q)"),
+        "unsupported_sql": ("age >= ALL (SELECT q.age FROM people q)", "age > ANY (SELECT q.hours FROM people q)"),
         "private_row_limit": (
             "ROW_NUMBER() OVER (ORDER BY age) = 1", "LAG(age) OVER (ORDER BY age) = age",
             "NTILE(4) OVER (ORDER BY salary) = 4", "RANK() OVER (PARTITION BY sex ORDER BY age DESC) = 1",

@@ -554,10 +554,10 @@ SELECT COUNT(*) FROM people WHERE CASE WHEN person_id = 7 THEN nvl(age, 0) IS NU
 SELECT MEDIAN(DISTINCT age) FROM people
 
 -- refused: unsupported_sql
-SELECT MIN(DISTINCT age) FROM people
+SELECT QUANTILE_CONT(DISTINCT age, 0.5) FROM people
 
 -- refused: unsupported_sql
-SELECT MAX(DISTINCT age) FROM people
+SELECT QUANTILE_DISC(DISTINCT age, 0.5) FROM people
 
 -- refused: unsupported_sql
 SELECT MODE(DISTINCT sex), COUNT(*) FROM people
@@ -717,10 +717,10 @@ SELECT HISTOGRAM_EXACT(age, [1]) FROM people
 SELECT sex, MEDIAN(DISTINCT age) FROM people GROUP BY sex
 
 -- refused: unsupported_sql
-SELECT sex, MIN(DISTINCT age) FROM people GROUP BY sex
+SELECT sex, QUANTILE_CONT(DISTINCT age, 0.5) FROM people GROUP BY sex
 
 -- refused: unsupported_sql
-SELECT sex, MAX(DISTINCT age) FROM people GROUP BY sex
+SELECT sex, QUANTILE_DISC(DISTINCT age, 0.5) FROM people GROUP BY sex
 
 -- refused: unsupported_sql
 SELECT sex, MODE(education) FROM people GROUP BY GROUPING SETS ((sex), (sex))

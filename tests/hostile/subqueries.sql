@@ -55,7 +55,7 @@ SELECT COUNT(*) FROM people WHERE income = (SELECT income FROM people p WHERE p.
 -- refused: correlated_subquery
 SELECT COUNT_IF(EXISTS (SELECT 1 FROM visits)) FROM people
 
--- refused: unsupported_sql
+-- refused: correlated_subquery
 SELECT COUNT(*) FROM people WHERE age = ANY (SELECT 1)
 
 -- refused: unsupported_sql
