@@ -99,7 +99,7 @@ def shape_of(bounded: BoundedCore) -> Shape:
         return Shape.ALONE
     if any(item.statistic.norm is None for item in bounded.statistics) or not all(map(_additive, bounded.norms)):
         return Shape.CELLS
-    return Shape.ROWS if bounded.contribution.power is NormPower.L1 or _spread(bounded) else Shape.CELLS
+    return Shape.ROWS if bounded.contribution.power.choose(l1=True, l2=_spread(bounded)) else Shape.CELLS
 
 
 def finds_squares(bounded: BoundedCore) -> bool:

@@ -15,8 +15,8 @@ from privacy.statistic import CoreStatistics
 from privacy.unit import Neighbouring
 from server.journey.query import Prepared
 from server.monitors.shape import compared_sum
+from server.question import text_of
 from server.streams.cells import sums_of
-from server.streams.opening import question_of
 from tests.journey.clinic import DATASET, attach, clinic_in
 from tests.journey.watched import Clinic
 
@@ -50,7 +50,9 @@ def prepared(clinic: Clinic, sql: str, contribution: AskedContribution | None = 
     """A text as the journey prepares it."""
     dataset = clinic.services.catalogue.get("clinic")
     assert dataset is not None
-    asked = question_of("ann", "clinic", sql, None, contribution, "0" * 64)
+    asked = text_of(
+        principal="ann", dataset="clinic", sql=sql, account=None, contribution=contribution, body_hash="0" * 64
+    )
     found = clinic.services.journey.preparing.prepare(asked, dataset, NormPower.L1)  # type: ignore[attr-defined]
     assert isinstance(found, Prepared)
     return found
