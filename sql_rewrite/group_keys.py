@@ -110,9 +110,6 @@ class GroupKeyReader:
         moments = difference(self._lifter, node)
         if moments is not None:
             written = microseconds_of(self._lifter, node, moments)
-            if any(isinstance(self._computed_as(moment), ColumnRef) for moment in moments):
-                hours = f"GROUP BY FLOOR(epoch({self._written(node, written)}) / 3600)"
-                self._warn_of_unique(node, written, "An interval between timestamps", hours)
             return GroupKey(node, written, written, by_form=False, interval=True)
         written, divisor = self._lifter.lift(node), 1
         if written.type is ColumnType.NUMBER and not whole(written):

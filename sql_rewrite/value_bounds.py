@@ -86,8 +86,7 @@ def written_argument(aggregate: Aggregate) -> str:
     """The argument as the analyst wrote it, with the tables of its columns, where it stands whole in the text."""
     assert aggregate.argument is not None
     depth, inside = 0, aggregate.text.partition("(")[2]
-    if aggregate.distinct:
-        inside = re.sub(r"^\s*DISTINCT\b\s*", "", inside, flags=re.IGNORECASE)
+    inside = re.sub(r"^\s*DISTINCT\b\s*", "", inside, flags=re.IGNORECASE)
     ranked = aggregate.fraction is not None
     if ranked and (sorted_by := _SORTED_BY.search(inside)):
         inside = inside[sorted_by.end() :]

@@ -43,7 +43,7 @@ SELECT AVG(total) FROM orders ORDER BY RANDOM()
 -- refused: correlated_subquery
 SELECT COUNT(*) FROM orders WHERE total > (SELECT total FROM orders WHERE order_id = 3)
 
--- refused: unsupported_sql
+-- refused: correlated_subquery
 SELECT COUNT(*) FROM orders WHERE total = ANY (SELECT total FROM orders WHERE customer_id = 3)
 
 -- refused: unsupported_function
