@@ -119,7 +119,7 @@ SELECT region, COUNT(*) FROM visits v JOIN patients p ON v.patient_id = p.patien
 SELECT SUM(department) FROM visits
 
 -- refused: unsupported_type
-SELECT AVG(visit_date) FROM visits
+SELECT SUM(visit_date) FROM visits
 
 -- refused: unsupported_type
 SELECT department + 1, COUNT(*) FROM visits GROUP BY 1
@@ -284,4 +284,4 @@ SELECT hospital_id, COUNT(v.visit_id) AS n FROM visits v FULL JOIN hospitals h U
 SELECT COUNT(*), COUNT(v.c) FROM patients p LEFT JOIN (SELECT patient_id, cost * 2 AS c FROM visits) v ON v.patient_id = p.patient_id AND v.c > 10000
 
 -- refused: join_not_on_key
-SELECT COUNT(*), COUNT(v.cost) FROM patients p LEFT JOIN (SELECT patient_id, cost FROM visits) v ON v.patient_id = p.patient_id AND p.age > 50
+SELECT COUNT(*), COUNT(v.cost) FROM patients p LEFT JOIN (SELECT patient_id, cost FROM visits) v ON v.patient_id = p.patient_id AND (p.age > 50 OR v.cost > 9)

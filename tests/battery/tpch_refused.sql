@@ -76,7 +76,7 @@ SELECT o_clerk, COUNT(*) FROM orders GROUP BY o_clerk
 -- refused: volatile_function
 SELECT nextval('orders'), COUNT(*) FROM orders
 
--- refused: unsupported_type
+-- refused: column_without_bounds
 SELECT AVG(o_orderdate) FROM orders
 
 -- refused: unsupported_type
