@@ -117,7 +117,8 @@ def test_a_model_is_charged_once_fitted_and_read_again(clinic: Clinic, monkeypat
     with monkeypatch.context() as admitting:
         # Between its charge and its row a request under the same key is told to come again, and not that it is unknown.
         admitting.setattr(type(clinic.services.registry), "resource", lambda *_: None)
-        early = train(clinic, "ann", key="one")
+        admitting.setattr("server.routes.resources.ADMITTED_SECONDS", 0.1)
+        early = train(clinic, "ann", key="one", wait_ms=0)
         assert (early.status_code, early.json()["code"]) == (409, "conflict")
     with restarted(clinic):
         assert clinic.call("ann", "GET", f"/v1/models/{shown['id']}").json() == shown
