@@ -105,7 +105,7 @@ def test_the_examples_of_the_document_run(ready: Api) -> None:
     for _, body in examples("post", "/v1/monitors"):
         # The demo lets questions choose how much of one patient counts.
         chosen = ready.call("analyst", "POST", "/v1/monitors", {**body, "contribution": None})
-        assert (chosen.status_code, chosen.json()["code"]) == (422, "unsupported_sql")
+        assert (chosen.status_code, chosen.json()["code"]) == (422, "contribution_not_named")
         made = ready.call("analyst", "POST", "/v1/monitors", body)
         assert made.status_code == 201, made.text
         address = made.json()["links"]["evaluations"]
