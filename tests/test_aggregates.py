@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from mechanisms.estimates import ESTIMATORS, linear_form, registered
-from privacy.aggregate import AggregateFunction, Described, ResultType
+from privacy.aggregate import AggregateFunction
+from privacy.described import Described, ResultType
 from privacy.policy import ColumnType
 from privacy.refusal import Refused
 from privacy.statistic import StatisticKind

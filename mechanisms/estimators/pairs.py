@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from mechanisms.estimators.estimator import GROUP_SIZES, Column, Estimator, ExpectedError, Form
 from mechanisms.estimators.forms import encoding_of, evenly_spread, per_row
-from mechanisms.estimators.moments import cells, count_bounds
+from mechanisms.estimators.moment_sums import cells, count_bounds
 from mechanisms.estimators.pivots import Box, Pivot, Rows, mean_within, rows_of, solved
 from mechanisms.interval import Floats
 from mechanisms.measurement import Integers, Measurement

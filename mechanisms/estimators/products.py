@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechanisms.estimators.estimator import Estimator
-from mechanisms.estimators.moments import count_bounds
+from mechanisms.estimators.moment_sums import count_bounds
 from mechanisms.estimators.pairs import COUNT, MAIN, Centred, Pair, Solution, above, found, ranges
 from mechanisms.estimators.pivots import Pivot
 from mechanisms.interval import Floats

@@ -16,7 +16,7 @@ import numpy as np
 
 from mechanisms.estimators.estimator import GROUP_SIZES, Column, Estimator, ExpectedError
 from mechanisms.estimators.forms import evenly_spread, per_row
-from mechanisms.estimators.moments import cells, count_bounds
+from mechanisms.estimators.moment_sums import cells, count_bounds
 from mechanisms.estimators.pivots import Box, Change, Pivot, Rows, mean_within, rows_of, solved
 from mechanisms.interval import Floats
 from mechanisms.measurement import Integers, Measurement

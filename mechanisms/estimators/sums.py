@@ -25,7 +25,8 @@ from mechanisms.estimators.forms import (
 )
 from mechanisms.interval import Floats
 from mechanisms.measurement import Integers, Measurement
-from privacy.aggregate import AggregateFunction, ResultType
+from privacy.aggregate import AggregateFunction
+from privacy.described import ResultType
 from privacy.statistic import Statistic, StatisticKind
 
 __all__ = ["ESTIMATORS", "ROWS", "Linear"]
