@@ -25,7 +25,7 @@ from server.errors import finding_body
 from server.once import idempotency_key
 from server.roles import ASKING, READING
 from server.routes.common import body_of, describe, json_response
-from server.routes.paying import REFUSALS, called, explained
+from server.routes.paying import REFUSALS, called, start_charged
 from server.routes.resources import After, Count, OfDataset, Seen, Shown
 from server.routes.sight import visible_batch
 from server.store.resources import BATCHES, BatchRow
@@ -157,13 +157,10 @@ async def create_batch(request: Request, caller: Annotated[Caller, Depends(roles
     body, raw = await body_of(request, BatchBody)
     deadline += body.wait_ms / 1000
     wanted = _asked(caller, body, raw, key=key)
-    # From here on a failure that nobody foresaw counts as charged.
-    request.state.spending = True
     journey = services.journey
-    async with explained(services, caller, wanted.dataset):
-        started = await services.jobs.start(
-            partial(services.batches.admit, wanted), journey.complete, journey.abandon, owner=caller.name
-        )
+    started = await start_charged(
+        request, caller, wanted.dataset, partial(services.batches.admit, wanted), journey.complete, journey.abandon
+    )
     return await _SHOWN.made(request, caller, started, deadline=deadline)
 
 

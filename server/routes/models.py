@@ -18,7 +18,7 @@ from server.models.terms import TrainModel
 from server.once import idempotency_key
 from server.roles import ASKING, READING
 from server.routes.common import body_of, describe, json_response
-from server.routes.paying import REFUSALS, called, explained
+from server.routes.paying import REFUSALS, called, start_charged
 from server.routes.resources import After, Count, OfDataset, Seen, Shown
 from server.routes.sight import visible_model
 from server.store.resources import MODELS, ResourceRow
@@ -108,12 +108,9 @@ async def create_model(request: Request, caller: Annotated[Caller, Depends(roles
     deadline += body.wait_ms / 1000
     asked = _asked(caller, body, raw, key=key)
     models = services.models
-    # From here on a failure that nobody foresaw counts as charged.
-    request.state.spending = True
-    async with explained(services, caller, asked.dataset):
-        started = await services.jobs.start(
-            partial(models.admit, asked), models.complete, services.resources.abandon, owner=caller.name
-        )
+    started = await start_charged(
+        request, caller, asked.dataset, partial(models.admit, asked), models.complete, services.resources.abandon
+    )
     return await _SHOWN.made(request, caller, started, deadline=deadline)
 
 

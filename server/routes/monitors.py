@@ -13,7 +13,6 @@ from starlette.responses import Response
 from privacy.numbers import decimal_text
 from server.auth import Caller, roles, services_of
 from server.body import canonical_hash
-from server.jobs import Started
 from server.monitors.estimating import within
 from server.monitors.notices import evaluation_body, evaluation_of_row
 from server.monitors.refusals import UnderWay, background_stream
@@ -22,7 +21,7 @@ from server.once import idempotency_key
 from server.resources.kinds import ResourceKind
 from server.roles import ASKING, READING
 from server.routes.common import body_of, describe, json_response
-from server.routes.paying import REFUSALS, called
+from server.routes.paying import REFUSALS, called, open_charged
 from server.routes.resources import ADMITTED_SECONDS, After, Count, OfDataset, Seen, Shown, owned
 from server.routes.sight import visible_monitor
 from server.services import Services
@@ -97,11 +96,9 @@ async def create_monitor(request: Request, caller: Annotated[Caller, Depends(rol
     """POST /v1/monitors."""
     services = services_of(request)
     wanted = await _wanted(request, caller, key=idempotency_key(request))
-    # From here on a failure that nobody foresaw counts as charged.
-    request.state.spending = True
-    opened = await called(services, caller, wanted.dataset, partial(services.monitors.open, wanted))
+    opened = await open_charged(request, caller, wanted.dataset, partial(services.monitors.open, wanted))
     # It reads no row, so it is there at once; one that another request is opening is waited for.
-    return await _SHOWN.made(request, caller, Started(opened, None), deadline=time.monotonic() + ADMITTED_SECONDS)
+    return await _SHOWN.made(request, caller, opened, deadline=time.monotonic() + ADMITTED_SECONDS)
 
 
 @router.post(

@@ -1,7 +1,7 @@
-"""What a caller reads of something that is charged, or is not: the same words for all that may be paid for.
+"""How what is charged is started and waited for, and what a caller reads where it is not: the same for all of it.
 
-Queries, batches, monitors, models and synthetic tables are refused by the same ledger and the same journey; none of
-them knows whose an exhausted account is, nor that a dataset is attached which cannot be served.
+Queries, statistics, batches, monitors, streams, models and synthetic tables are refused by the same ledger and the same
+journey; none of them knows whose an exhausted account is, nor that a dataset is attached which cannot be served.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fastapi import Request
 from accountant.errors import BudgetExhausted, LedgerError
 from accountant.states import QueryStatus
 from privacy.refusal import CODES, ExecutionFailed, Refused
-from server.admitted import Settled
+from server.admitted import InFlight, Settled
 from server.auth import Caller, services_of
 from server.errors import problem_of_execution, problem_of_ledger
 from server.jobs import AdmittedQuery, Started
@@ -25,7 +25,7 @@ from server.routes.common import in_thread
 from server.routes.sight import absent_dataset, account_visible
 from server.services import Services
 
-__all__ = ["REFUSALS", "answer_by", "called", "explained"]
+__all__ = ["REFUSALS", "answer_by", "called", "open_charged", "start_charged"]
 
 A = TypeVar("A", bound=AdmittedQuery)
 T = TypeVar("T")
@@ -38,7 +38,7 @@ _LOOK_SECONDS, _LOOK_SECONDS_MOST = 0.02, 0.5
 
 
 @asynccontextmanager
-async def explained(services: Services, caller: Caller, dataset: str) -> AsyncIterator[None]:
+async def _explained(services: Services, caller: Caller, dataset: str) -> AsyncIterator[None]:
     """Around what prices or charges something of a dataset: its refusals, as this caller may read them.
 
     Errors: Problem for an exhausted budget, which names the account where it is the caller's own, and for a dataset
@@ -55,9 +55,41 @@ async def explained(services: Services, caller: Caller, dataset: str) -> AsyncIt
 
 
 async def called(services: Services, caller: Caller, dataset: str, act: Callable[[], T]) -> T:
-    """Carries out an act on the threads of questions. Errors: Problem, as of `explained`."""
-    async with explained(services, caller, dataset):
+    """Carries out an act on the threads of questions. Errors: Problem, as of `_explained`."""
+    async with _explained(services, caller, dataset):
         return await services.jobs.call(act, owner=caller.name)
+
+
+async def start_charged(
+    request: Request,
+    caller: Caller,
+    dataset: str,
+    admit: Callable[[], Settled | InFlight | A],
+    complete: Callable[[A], bytes],
+    abandon: Callable[[A], object],
+) -> Started[A]:
+    """Admits, in the queue of queries, what is charged before it reads rows, and starts it.
+
+    Errors: Problem, as of `_explained`; those of `JobPool.start`.
+    """
+    services = services_of(request)
+    # From here on a failure that nobody foresaw counts as charged.
+    request.state.spending = True
+    async with _explained(services, caller, dataset):
+        started = await services.jobs.start(admit, complete, abandon, owner=caller.name)
+    request.state.query_id = started.query.query_id
+    return started
+
+
+async def open_charged(
+    request: Request, caller: Caller, dataset: str, open_: Callable[[], Settled | InFlight]
+) -> Started[AdmittedQuery]:
+    """Opens a session, which is charged and reads no row, on the threads of questions. Errors: Problem."""
+    # As above.
+    request.state.spending = True
+    opened = await called(services_of(request), caller, dataset, open_)
+    request.state.query_id = opened.query_id
+    return Started(opened, None)
 
 
 async def answer_by(request: Request, started: Started[A], *, deadline: float) -> bytes | None:

@@ -38,7 +38,7 @@ from server.routes.common import (
     running_response,
     sent,
 )
-from server.routes.paying import REFUSALS, answer_by, called, explained
+from server.routes.paying import REFUSALS, answer_by, called, start_charged
 from server.routes.sight import seen_query, visible_query
 from server.wire.answers import CancelAnswer, EstimateAnswer, QueryAnswer, QueryList, RunningAnswer
 from server.wire.requests import ACCOUNT_PATTERN, CONFIDENCE_DEFAULT, ContributionBody, EstimateBody, QueryBody
@@ -212,16 +212,10 @@ async def create_query(request: Request, caller: Annotated[Caller, Depends(roles
     deadline += body.wait_ms / 1000
     question = _question(caller, body, raw, key=key)
     journey = services.journey
-    # From here on a failure that nobody foresaw counts as charged.
-    request.state.spending = True
-    async with explained(services, caller, question.dataset):
-        started = await services.jobs.start(
-            partial(journey.admit, question),
-            journey.complete,
-            journey.abandon,
-            owner=caller.name,
-        )
-    query_id = request.state.query_id = started.query.query_id
+    started = await start_charged(
+        request, caller, question.dataset, partial(journey.admit, question), journey.complete, journey.abandon
+    )
+    query_id = started.query.query_id
     answer = await answer_by(request, started, deadline=deadline)
     return running_response(query_id) if answer is None else await _answer(query_id, answer, sent_as)
 

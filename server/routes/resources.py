@@ -120,7 +120,7 @@ class Shown(Generic[R]):
         Errors: ExecutionFailed; Problem.
         """
         services = services_of(request)
-        name = request.state.query_id = started.query.query_id
+        name = started.query.query_id
         # Between the charge and the row of another request with this key there is a moment, however short the wait.
         there = max(deadline, time.monotonic() + ADMITTED_SECONDS)
         await answer_by(request, started, deadline=deadline)

@@ -15,7 +15,7 @@ from server.body import canonical_hash
 from server.once import idempotency_key
 from server.roles import ASKING, READING, Role
 from server.routes.common import body_of, describe, json_response, running_response
-from server.routes.paying import REFUSALS, answer_by, called, explained
+from server.routes.paying import REFUSALS, answer_by, called, start_charged
 from server.routes.sight import visible_dataset
 from server.statistics.asking import ToAsk, again
 from server.statistics.terms import AskStatistic
@@ -124,13 +124,15 @@ async def ask_statistic(request: Request, caller: Annotated[Caller, Depends(role
     deadline += body.wait_ms / 1000
     asked = _asked(caller, body, raw, key=key)
     statistics = services.statistics
-    # From here on a failure that nobody foresaw counts as charged.
-    request.state.spending = True
-    async with explained(services, caller, asked.dataset):
-        started = await services.jobs.start(
-            partial(statistics.admit, asked), statistics.complete, services.resources.abandon, owner=caller.name
-        )
-    query_id = request.state.query_id = started.query.query_id
+    started = await start_charged(
+        request,
+        caller,
+        asked.dataset,
+        partial(statistics.admit, asked),
+        statistics.complete,
+        services.resources.abandon,
+    )
+    query_id = started.query.query_id
     answer = await answer_by(request, started, deadline=deadline)
     if answer is None:
         return running_response(query_id)

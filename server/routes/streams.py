@@ -16,12 +16,11 @@ from privacy.numbers import decimal_text
 from server.auth import Caller, roles, services_of
 from server.body import canonical_hash
 from server.errors import Problem
-from server.jobs import Started
 from server.once import idempotency_key
 from server.resources.kinds import ResourceKind
 from server.roles import ASKING, READING, Role
 from server.routes.common import body_of, describe, in_thread, json_response
-from server.routes.paying import REFUSALS, called
+from server.routes.paying import REFUSALS, called, open_charged
 from server.routes.resources import ADMITTED_SECONDS, After, Count, OfDataset, Seen, Shown, owned
 from server.routes.sight import visible_stream
 from server.services import Services
@@ -141,11 +140,9 @@ async def create_stream(request: Request, caller: Annotated[Caller, Depends(role
     """POST /v1/streams."""
     services = services_of(request)
     wanted = await _wanted(request, caller, key=idempotency_key(request))
-    # From here on a failure that nobody foresaw counts as charged.
-    request.state.spending = True
-    opened = await called(services, caller, wanted.dataset, partial(services.streams.open, wanted))
+    opened = await open_charged(request, caller, wanted.dataset, partial(services.streams.open, wanted))
     # It reads no row, so it is there at once; one that another request is opening is waited for.
-    return await _SHOWN.made(request, caller, Started(opened, None), deadline=time.monotonic() + ADMITTED_SECONDS)
+    return await _SHOWN.made(request, caller, opened, deadline=time.monotonic() + ADMITTED_SECONDS)
 
 
 @router.get(

@@ -15,7 +15,7 @@ from server.body import canonical_hash
 from server.once import idempotency_key
 from server.roles import ASKING, READING
 from server.routes.common import body_of, describe, json_response
-from server.routes.paying import REFUSALS, called, explained
+from server.routes.paying import REFUSALS, called, start_charged
 from server.routes.resources import After, Count, OfDataset, Seen, Shown
 from server.routes.sight import visible_synthetic
 from server.store.resources import SYNTHETICS, SyntheticRow
@@ -84,12 +84,9 @@ async def create_synthetic(request: Request, caller: Annotated[Caller, Depends(r
     wanted, wait_ms = await _wanted(request, caller)
     deadline += wait_ms / 1000
     tables = services.synthetic
-    # From here on a failure that nobody foresaw counts as charged.
-    request.state.spending = True
-    async with explained(services, caller, wanted.dataset):
-        started = await services.jobs.start(
-            partial(tables.admit, wanted), tables.complete, services.resources.abandon, owner=caller.name
-        )
+    started = await start_charged(
+        request, caller, wanted.dataset, partial(tables.admit, wanted), tables.complete, services.resources.abandon
+    )
     return await _SHOWN.made(request, caller, started, deadline=deadline)
 
 
