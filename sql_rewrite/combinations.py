@@ -30,7 +30,7 @@ from sql_rewrite.sources import SourceNames
 from sql_rewrite.syntax import consume, populated
 from sql_rewrite.text import Text
 
-__all__ = ["Known", "among"]
+__all__ = ["Known", "among", "among_rows"]
 
 TERMS_MAX = 100
 """Most comparisons that a row is tried with; values beside one of them are a list."""
@@ -63,14 +63,6 @@ def among(
         )
     where = query.args.get("where")
     condition = None if where is None else AggregateReader(text, reader).condition(where.this, "WHERE")
-    if len(selected) != len(sought):
-        raise refuse(
-            "unsupported_sql",
-            "IN over a nested query is refused",
-            f"It compares {len(sought)} values with {len(selected)} columns.",
-            "select as many columns as there are values in front of IN",
-            position=text.position(node),
-        )
     if not all(map(is_exact, [*selected, *([] if condition is None else [condition])])):
         return None
     found: dict[tuple[Value, ...], None] = {}
@@ -78,6 +70,24 @@ def among(
         values = dict(zip(columns, row, strict=True))
         if condition is None or evaluate(condition, values) is True:
             found.setdefault(tuple(evaluate(one, values) for one in selected))
+    kinds = [one.type for one in selected]
+    return among_rows(lifter, node, sought, kinds, list(found), text, null_is_false=null_is_false)
+
+
+def among_rows(
+    lifter: ExpressionLift, node: exp.In, sought: Sequence[Expression], types: Sequence[ColumnType],
+    rows: Sequence[tuple[Value, ...]], text: Text, *, null_is_false: bool,
+) -> Expression:  # fmt: skip
+    """Whether these values are among known rows. Errors: Refused (too_large, unsupported_sql, unsupported_type)."""
+    found = list(dict.fromkeys(rows))
+    if len(sought) != len(types):
+        raise refuse(
+            "unsupported_sql",
+            "IN over a nested query is refused",
+            f"It compares {len(sought)} values with {len(types)} columns.",
+            "select as many columns as there are values in front of IN",
+            position=text.position(node),
+        )
     kept = [row for row in found if None not in row]
     if len(kept) < len(found) and not null_is_false:
         raise refuse(
@@ -89,7 +99,7 @@ def among(
         )
     if not kept:
         return Literal(value=False, type=ColumnType.BOOLEAN)
-    return _Written(lifter, node, text).any_of(sought, [one.type for one in selected], kept)
+    return _Written(lifter, node, text).any_of(sought, types, kept)
 
 
 def _reads_inside(query: exp.Select, inner: SourceNames) -> bool:

@@ -16,7 +16,8 @@ from sqlglot import exp
 from privacy.policy import Table
 from privacy.refusal import Refused
 from sql_rewrite.base_tables import base_table
-from sql_rewrite.constant_rows import rows_of_constants
+from sql_rewrite.constant_lists import read_constants
+from sql_rewrite.constant_rows import rows_of_cells
 from sql_rewrite.expressions import Expression
 from sql_rewrite.full_joins import Side, full_join
 from sql_rewrite.full_joins import write_out as write_full
@@ -150,8 +151,13 @@ class FromItems:
         found = self._lift.seeker.constants(item, scope)
         assert found is not None
         lift = ExpressionLift(self._lift.text, partial(_no_column, self._lift.text), self._lift.parameters).lift
-        rows = rows_of_constants(found, f"r{first}", lift, self._lift.dataset, self._lift.text)
         cte = scope.ctes.get(item.name.lower()) if found is not item and isinstance(item, exp.Table) else None
+        inside = scope if cte is None else cte.scope
+        if self._lift.known.makes(found, inside):
+            cells = self._lift.known.cells(found, inside)
+        else:
+            cells = read_constants(found, lift, self._lift.dataset, self._lift.text)
+        rows = rows_of_cells(found, f"r{first}", cells, self._lift.dataset, self._lift.text)
         if cte is not None:
             cte.read()
             consume(item, "this", "alias", text=self._lift.text, what="a table")

@@ -30,6 +30,7 @@ from sql_rewrite.choices import HiddenChoice, hidden_candidates
 from sql_rewrite.core_blocks import CoreBlocks
 from sql_rewrite.from_items import FromItems, alias_columns, mixed, renamed
 from sql_rewrite.joins import resolve_sources
+from sql_rewrite.known_queries import KnownQueries
 from sql_rewrite.levels import MixedLevels, levels_of
 from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.lifting import SELECT_SLOTS
@@ -135,10 +136,14 @@ class _Lift:
         items, nested, self.core_blocks = FromItems(self), NestedRows(self), CoreBlocks(self)
         self.listed, self.new_name = items.listed, items.new_name
         self.rows, self.member, self.by_unit = nested.rows, nested.member, nested.by_unit
-        self.seeker = RowsSeeker(dataset, self.with_, lambda node, scope: self.by_unit(node, scope) is not None)
+        self.known = KnownQueries(text, parameters, dataset, self.with_)
+        self.seeker = RowsSeeker(
+            dataset, self.with_, lambda node, scope: self.by_unit(node, scope) is not None, self.known
+        )
         self.stages = Stages(
             text, parameters, self.seeker,
             core=self.core_blocks.stage, arranged=self.core_blocks.arranged, dataset=dataset, with_=self.with_,
+            known=self.known,
         )  # fmt: skip
         self._scopes: dict[int, Mapping[str, Cte]] = {}
         """The CTEs that are visible below each WITH, by the identity of its node: it is read at every use of rows."""

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from privacy.policy import Dataset, Table
 from privacy.refusal import Finding
+from sql_rewrite.known_queries import KnownQueries
 from sql_rewrite.lift_expression import Member
 from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.plan import Core
@@ -60,6 +61,7 @@ class Lifting(Protocol):
     public: PublicRelations
     blocks: ShellBlocks
     seeker: RowsSeeker
+    known: KnownQueries
     stages: Stages
 
     def query(self, node: exp.Expr, scope: Scope) -> Released:

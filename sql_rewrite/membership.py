@@ -36,7 +36,7 @@ from sql_rewrite.join_links import conjunction, conjuncts
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.nested_block import LEAVES_MAX
 from sql_rewrite.plan import Join, Source, UnitGroups
-from sql_rewrite.public_membership import PublicMembership, leaves_out
+from sql_rewrite.public_membership import KnownTables, PublicMembership, leaves_out
 from sql_rewrite.references import reference
 from sql_rewrite.refuse import refuse
 from sql_rewrite.rows import Rows
@@ -55,9 +55,9 @@ class Membership:
     """Reads such conditions of one block.
 
     `rows` gives the rows of a nested query, None where it selects none of people; `inner` the names of its FROM,
-    `public` the public table that an item of one is, `constants` those that one reads, `scalar` the number that an
-    earlier stage releases, `listed`
-    IN over keys that one releases, and `groups` the groups that one releases.
+    `public` the public table that an item of one is, `constants` those that one reads, `known` those of a query of
+    public tables, `scalar` the number that an earlier stage releases, `listed` IN over keys that one releases, and
+    `groups` the groups that one releases.
     """
 
     def __init__(
@@ -70,6 +70,7 @@ class Membership:
         inner: Callable[[exp.Select], SourceNames | None],
         public: Callable[[exp.Table], Table | None],
         constants: Known,
+        known: KnownTables,
         scalar: Callable[[exp.Subquery], Expression | None],
         listed: Callable[[ExpressionLift, exp.In], Expression | None],
         groups: Groups,
@@ -85,7 +86,7 @@ class Membership:
         self._groups = groups
         self._read: dict[int, Expression | None] = {}
         self._kept: list[exp.Expr] = []
-        self._known = PublicMembership(names, dataset, text, public, constants)
+        self._known = PublicMembership(names, dataset, text, public, constants, known)
         self._correlated = Correlated(names, dataset, text, rows=rows, inner=inner)
 
     def read(self, lifter: ExpressionLift, node: exp.Expr) -> Expression | None:
@@ -102,6 +103,9 @@ class Membership:
                 found = by_public_keys(self._correlated, self._groups, lifter, node)
             if found is None:
                 self._correlated.check_others(node)
+            return found
+        found = self._known.over_query(lifter, node, made=True)
+        if found is not None:
             return found
         if not isinstance(node, exp.In):
             found = self._exists(lifter, node)

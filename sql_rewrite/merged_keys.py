@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from privacy.policy import Dataset
-from sql_rewrite.constant_rows import ROWS_MAX
+from sql_rewrite.constant_lists import ROWS_MAX
 from sql_rewrite.expressions import Call, ColumnRef, Expression, columns_of
 from sql_rewrite.functions import build
 from sql_rewrite.plan import Source

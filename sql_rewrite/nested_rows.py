@@ -18,6 +18,7 @@ from sql_rewrite.base_tables import base_table
 from sql_rewrite.expressions import Expression
 from sql_rewrite.from_items import mixed
 from sql_rewrite.joins import resolve_sources
+from sql_rewrite.known_block import KnownTable
 from sql_rewrite.lift_expression import ExpressionLift, Member
 from sql_rewrite.lifting import SELECT_SLOTS, Lifting
 from sql_rewrite.membership import Membership
@@ -30,6 +31,7 @@ from sql_rewrite.rows_block import RowsBlock, listed
 from sql_rewrite.scope import Scope
 from sql_rewrite.sources import SourceNames
 from sql_rewrite.stage_tables import StageTable
+from sql_rewrite.stages import reads_outside
 from sql_rewrite.syntax import consume
 from sql_rewrite.unit_facts import names_unit
 from sql_rewrite.unit_groups import UnitBlock
@@ -148,6 +150,16 @@ class NestedRows:
             ((_, found),) = tables
             return found if isinstance(found, Rows) else None
 
+        def known(node: exp.Expr, made: bool) -> KnownTable | None:  # noqa: FBT001 - a Callable has no names
+            if not (self._lift.known.makes if made else self._lift.known.knows)(node, inside):
+                return None
+            try:
+                return self._lift.known.table(node, inside)
+            except Refused as refused:
+                if reads_outside(node, refused, names):
+                    return None  # that is refused by its own name
+                raise
+
         def inner(node: exp.Select) -> SourceNames | None:
             items = listed(node)
             if not all(self._lift.seeker.reads_rows(item, inside) for item in items):
@@ -179,6 +191,7 @@ class NestedRows:
             inner=inner,
             public=public,
             constants=constants,
+            known=known,
             scalar=scalar,
             listed=keys,
             groups=groups,

@@ -29,7 +29,8 @@ from functools import partial
 
 from privacy.policy import Column, ColumnType, Dataset
 from privacy.values import Cell
-from sql_rewrite.constant_rows import ROWS_MAX, facts_of, most_met
+from sql_rewrite.constant_lists import ROWS_MAX
+from sql_rewrite.constant_rows import facts_of, most_met
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Value
 from sql_rewrite.functions import build
 from sql_rewrite.plan import Constants, Join, Source

@@ -21,12 +21,13 @@ from collections.abc import Callable, Mapping, Sequence
 from sqlglot import exp
 
 from privacy.policy import ColumnType, Dataset, Table
-from sql_rewrite.aggregate_calls import AggregateReader
-from sql_rewrite.combinations import Known, among
+from sql_rewrite.aggregate_calls import AggregateReader, aggregate_calls
+from sql_rewrite.combinations import Known, among, among_rows
 from sql_rewrite.evaluate import evaluate, is_exact
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, Value, columns_of
 from sql_rewrite.functions import build
 from sql_rewrite.join_links import conjuncts
+from sql_rewrite.known_block import KnownTable
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.plan import Constants, Source
 from sql_rewrite.public_joins import as_constants
@@ -36,7 +37,12 @@ from sql_rewrite.sources import SourceNames, View
 from sql_rewrite.syntax import consume, populated
 from sql_rewrite.text import Text
 
-__all__ = ["PublicMembership", "decides", "leaves_out", "written_out"]
+__all__ = ["KnownTables", "PublicMembership", "decides", "leaves_out", "written_out"]
+
+KnownTables = Callable[[exp.Expr, bool], KnownTable | None]
+"""Gives the rows of a nested query that reads nothing but what everybody knows, None for any other one; or of such
+queries alone that group, sort or count their rows."""
+
 
 WRITTEN_MAX = 100
 """Most different rows of a public table that are written out as conditions; equality with a value is a list."""
@@ -49,7 +55,8 @@ _INSIDE = "x$"
 class PublicMembership:
     """Reads such conditions of one block.
 
-    `public` is the public table that an item of FROM is, `constants` the rows that a query of constants reads.
+    `public` is the public table that an item of FROM is, `constants` the rows that a query of constants reads, `known`
+    those of a query that reads nothing else, whatever it does with them (known_queries.py).
     """
 
     def __init__(
@@ -59,18 +66,45 @@ class PublicMembership:
         text: Text,
         public: Callable[[exp.Table], Table | None],
         constants: Known,
+        known: KnownTables,
     ) -> None:
         self._names = names
         self._dataset = dataset
         self._text = text
         self._public = public
         self._constants = constants
+        self._tables = known
 
     def read(self, lifter: ExpressionLift, node: exp.Expr) -> Expression | None:
-        """The condition, None where it is not EXISTS or IN over one small public table. Errors: Refused."""
+        """The condition, None where it is not EXISTS or IN over small public tables. Errors: Refused."""
         nested = node.args.get("query") if isinstance(node, exp.In) else node.this
-        query = None if nested is None else nested.unnest()
+        if nested is None:
+            return None
+        found = self._over_rows(lifter, node, nested.unnest())
+        return self.over_query(lifter, node) if found is None else found
+
+    def over_query(self, lifter: ExpressionLift, node: exp.Expr, *, made: bool = False) -> Expression | None:
+        """The condition over the rows of a query of what everybody knows, None for others. Errors: Refused.
+
+        With `made` it groups, sorts or counts them.
+        """
+        nested = node.args.get("query") if isinstance(node, exp.In) else node.this
+        table = None if nested is None else self._tables(nested, made)
+        if table is None:
+            return None
+        if not isinstance(node, exp.In):
+            return Literal(value=bool(table.rows), type=ColumnType.BOOLEAN)
+        consume(node, "this", "query", text=self._text, what="IN")
+        written = node.this.unnest()
+        sought = [lifter.lift(one) for one in (written.expressions if isinstance(written, exp.Tuple) else [written])]
+        loose = leaves_out(node)
+        return among_rows(lifter, node, sought, table.kinds, table.rows, self._text, null_is_false=loose)
+
+    def _over_rows(self, lifter: ExpressionLift, node: exp.Expr, query: exp.Expr) -> Expression | None:
+        """The condition over the rows of one table; None for other queries."""
         if not isinstance(query, exp.Select) or populated(query) - {"expressions", "from_", "where"}:
+            return None
+        if aggregate_calls(query.expressions):
             return None
         item = query.args["from_"].this if query.args.get("from_") is not None else None
         listed = self._constants(query) if isinstance(node, exp.In) else None

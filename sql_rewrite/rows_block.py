@@ -10,10 +10,11 @@ from sqlglot import exp
 from privacy.policy import Dataset
 from privacy.refusal import Finding, Refused
 from sql_rewrite.aggregate_calls import AggregateReader, aggregate_calls
-from sql_rewrite.constant_rows import constants_in
+from sql_rewrite.constant_lists import constants_in
 from sql_rewrite.declared_groups import distinct_keys
 from sql_rewrite.expressions import Expression
 from sql_rewrite.interval_columns import logical, named_moments
+from sql_rewrite.known_queries import KnownQueries
 from sql_rewrite.lift_difference import difference
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.nested_block import Around, NestedBlock
@@ -63,7 +64,7 @@ class RowsSeeker:
     """Tells nested queries that select rows from those that are answered by themselves, before either is lifted.
 
     `with_` gives what a query with a WITH of its own can see; `by_unit` says of a block over such rows whether it
-    groups them by their unit.
+    groups them by their unit; `known` are queries of public tables that are computed beforehand.
     """
 
     def __init__(
@@ -71,12 +72,14 @@ class RowsSeeker:
         dataset: Dataset,
         with_: Callable[[exp.Expr, Scope], Scope],
         by_unit: Callable[[exp.Select, Scope], bool],
+        known: KnownQueries,
     ) -> None:
         self._dataset = dataset
         self._with = with_
         self._ctes: dict[int, bool] = {}
         self._unions: dict[int, bool] = {}
         self._by_unit = by_unit
+        self._known = known
 
     def of_rows(self, node: exp.Expr, scope: Scope) -> bool:
         """Whether a nested query selects rows of tables of the dataset, or computes rows within each unit.
@@ -99,7 +102,10 @@ class RowsSeeker:
         return _selects_rows(node) or self._by_unit(node, inner)
 
     def constants(self, item: exp.Expr, scope: Scope) -> exp.Expr | None:
-        """The rows of constants that an item of FROM is, also by the name of a CTE; None for anything else."""
+        """The query of constants that an item of FROM is, also by the name of a CTE; None for anything else.
+
+        So is a query of public tables that groups or chooses their rows (known_queries.py).
+        """
         cte = None
         if isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier) and not item.args.get("db"):
             cte = scope.ctes.get(item.name.lower())
@@ -109,7 +115,11 @@ class RowsSeeker:
             stored = not table.args.get("db") and table.name.lower() not in seen.ctes
             return stored and is_known(table.name, self._dataset)
 
-        return constants_in(item if cte is None else cte.node.this, public)
+        written = item if cte is None else cte.node.this
+        found = constants_in(written, public)
+        if found is not None or isinstance(written, exp.Table):
+            return found
+        return written if self._known.makes(written, seen) else None
 
     def reads_rows(self, item: exp.Expr, scope: Scope) -> bool:
         """Whether an item of FROM is a table of the dataset, or selects rows of one or computes them within units."""

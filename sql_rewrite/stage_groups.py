@@ -56,11 +56,11 @@ CellReader = Callable[[int, Mapping[exp.Expr, Expression]], ExpressionLift]
 class _Values(Protocol):
     """What is computed of released values: `sql_rewrite.stages.Stages`."""
 
-    def of_cells(self, core: Core, block: CoreBlock, *, of: str = "") -> CellReader:
+    def of_cells(self, core: Core, block: CoreBlock, scope: Scope, *, of: str = "") -> CellReader:
         """What reads what a block computes of one group."""
         ...
 
-    def over(self, columns: Mapping[str, Expression], alias: str) -> ExpressionLift:
+    def over(self, columns: Mapping[str, Expression], alias: str, scope: Scope) -> ExpressionLift:
         """Reads what a block computes of the columns of one row."""
         ...
 
@@ -138,7 +138,7 @@ class StageGroups:
         kinds = tuple(expression.type for _, expression in core.keys)
         keys: list[tuple[str, int]] = []
         values: list[tuple[str, tuple[Expression, ...]]] = []
-        of_cell = self._values.of_cells(core, block, of=of)
+        of_cell = self._values.of_cells(core, block, scope, of=of)
         lifters = [of_cell(place, {}) for place in range(len(cells))]
         for written, value in zip(node.expressions, block.select.values, strict=True):
             name = written.alias if isinstance(written, exp.Alias) else output_name(self._text, written)
@@ -239,7 +239,7 @@ class StageGroups:
         if below is None:
             return None
         alias, keys = items[0].alias_or_name, {name.lower(): place for name, place in below.keys}
-        lifters = [self._values.over(below.columns(place), alias) for place in range(len(below.cells))]
+        lifters = [self._values.over(below.columns(place), alias, scope) for place in range(len(below.cells))]
         own: list[tuple[str, int]] = []
         values: list[tuple[str, tuple[Expression, ...]]] = []
         for written in node.expressions:

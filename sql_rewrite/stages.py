@@ -25,7 +25,8 @@ from sql_rewrite.aggregate_calls import aggregate_calls
 from sql_rewrite.core_block import CoreBlock
 from sql_rewrite.expressions import ColumnRef, Expression, Interval, Literal
 from sql_rewrite.functions import build, clip_columns
-from sql_rewrite.lift_expression import ExpressionLift
+from sql_rewrite.known_queries import KnownQueries
+from sql_rewrite.lift_expression import ExpressionLift, Member
 from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.narrowed_values import Narrowing, conditions_of
 from sql_rewrite.plan import Aggregate, Arrangement, Core
@@ -41,7 +42,7 @@ from sql_rewrite.stage_values import released_value, stages_of
 from sql_rewrite.syntax import consume, populated
 from sql_rewrite.text import Text
 
-__all__ = ["STAGES_MAX", "Row", "RowLift", "Stages", "kept_cores"]
+__all__ = ["STAGES_MAX", "Row", "RowLift", "Stages", "kept_cores", "reads_outside"]
 
 STAGES_MAX = 3
 """Most stages of one question, the last one included: each begins when the one before it has ended."""
@@ -63,7 +64,7 @@ class Stages:
 
     `core` lifts an aggregating block over rows about people: its core, and its block, which knows its calls. `arranged`
     lifts one whole: its core, and what else is done to its table, where that is sorting and limits alone. `with_` gives
-    what a query with a WITH of its own can see.
+    what a query with a WITH of its own can see; `known` are queries that read no people.
     """
 
     def __init__(
@@ -76,8 +77,10 @@ class Stages:
         arranged: Callable[[exp.Select, Scope], tuple[Core | None, Arrangement | None]],
         dataset: Dataset,
         with_: Callable[[exp.Expr, Scope], Scope],
+        known: KnownQueries,
     ) -> None:
         self._text = text
+        self._known = known
         self._parameters = parameters
         self._seeker = seeker
         self._core = core
@@ -88,9 +91,10 @@ class Stages:
     def scalar(self, node: exp.Subquery, scope: Scope, outside: SourceNames) -> Expression | None:
         """The one value of a nested query in brackets, None for one that is not of this kind. Errors: Refused."""
         try:
-            row = self.row(node, scope)
+            known = self._known.scalar(node, scope)
+            row = self.row(node, scope) if known is None else (("", known),)
         except Refused as refused:
-            if _reads_outside(node, refused, outside):
+            if reads_outside(node, refused, outside):
                 return None  # that is refused by its own name
             raise
         if row is None:
@@ -103,7 +107,8 @@ class Stages:
                 "select one aggregate",
                 position=self._text.position(node),
             )
-        self.warn(node)
+        if known is None:
+            self.warn(node)
         return row[0][1]
 
     def row(self, node: exp.Expr, scope: Scope) -> Row | None:
@@ -120,7 +125,7 @@ class Stages:
         if len(items) != 1 or node.args.get("where") is not None:
             return None
         below = self.item(items[0], scope)
-        return None if below is None else self._selected(node, items[0].alias_or_name, below)
+        return None if below is None else self._selected(node, items[0].alias_or_name, below, scope)
 
     def item(self, item: exp.Expr, scope: Scope) -> Row | None:
         """The columns of an item of FROM that is one released row, None for any other one. Errors: Refused."""
@@ -138,10 +143,10 @@ class Stages:
         cte.read()
         return (*((name.name, found) for name, (_, found) in zip(names, row, strict=False)), *row[len(names) :])
 
-    def of_cells(self, core: Core, block: CoreBlock, *, of: str = "") -> CellReader:
+    def of_cells(self, core: Core, block: CoreBlock, scope: Scope, *, of: str = "") -> CellReader:
         """What reads what a block computes of one group of its core, that of a place, in the list `of` of hidden ones.
 
-        It is called with the place, and with what other trees stand for. What is the same of all groups is found once.
+        `scope` is what the block can see. The reader is called with the place, and with what other trees stand for.
         Errors: Refused.
         """
         of_one = [(call, aggregate, self._value(core, aggregate, call)) for call, aggregate in block.aggregates.items()]
@@ -151,18 +156,18 @@ class Stages:
             for call, aggregate, value in of_one:
                 own = replace(value, name=cell_name(aggregate.name, place, of))
                 values[call] = self._moment(own, aggregate, block.moments.get(call), call)
-            return RowLift(self._text, self._outside, self._parameters, values)
+            return RowLift(self._text, self._outside, self._parameters, values, self._public(scope))
 
         return reader
 
-    def over(self, columns: Mapping[str, Expression], alias: str) -> ExpressionLift:
+    def over(self, columns: Mapping[str, Expression], alias: str, scope: Scope) -> ExpressionLift:
         """Reads what a block computes of the columns of one released row, which is called `alias`."""
 
         def resolve(column: exp.Column) -> Expression:
             found = columns.get(column.name.lower()) if column.table.lower() in ("", alias.lower()) else None
             return found if found is not None else self._outside(column)
 
-        return ExpressionLift(self._text, resolve, self._parameters)
+        return ExpressionLift(self._text, resolve, self._parameters, member=self._public(scope))
 
     def _aggregated(self, node: exp.Select, scope: Scope) -> Row | None:
         if not all(aggregate_calls([written]) for written in node.expressions):
@@ -172,15 +177,15 @@ class Stages:
             call: self._moment(self._value(core, aggregate, call), aggregate, block.moments.get(call), call)
             for call, aggregate in block.aggregates.items()
         }
-        lifter = RowLift(self._text, self._outside, self._parameters, values)
+        lifter = RowLift(self._text, self._outside, self._parameters, values, self._public(scope))
         return self._columns(node, block.select.values, lifter)
 
-    def _selected(self, node: exp.Select, alias: str, below: Row) -> Row | None:
+    def _selected(self, node: exp.Select, alias: str, below: Row, scope: Scope) -> Row | None:
         """The columns of a block over one released row, which aggregates nothing."""
         if aggregate_calls(node.expressions) or any(written.is_star for written in node.expressions):
             return None
         names = {name.lower(): found for name, found in reversed(below)}
-        return self._columns(node, [written.unalias() for written in node.expressions], self.over(names, alias))
+        return self._columns(node, [written.unalias() for written in node.expressions], self.over(names, alias, scope))
 
     def _columns(self, node: exp.Select, values: Sequence[exp.Expr], lifter: ExpressionLift) -> Row:
         result = []
@@ -188,6 +193,14 @@ class Stages:
             name = written.alias if isinstance(written, exp.Alias) else output_name(self._text, written)
             result.append((name, lifter.lift(value)))
         return tuple(result)
+
+    def _public(self, scope: Scope) -> Member:
+        """What reads the values of nested queries of public tables."""
+
+        def member(_: ExpressionLift, node: exp.Expr) -> Expression | None:
+            return self._known.scalar(node, Scope(scope.ctes)) if isinstance(node, exp.Subquery) else None
+
+        return member
 
     def _value(self, core: Core, aggregate: Aggregate, call: exp.Expr) -> ColumnRef:
         """An aggregate of a core as a value of rows. Errors: Refused."""
@@ -285,8 +298,9 @@ class RowLift(ExpressionLift):
         resolve: Callable[[exp.Column], Expression],
         parameters: Mapping[str, ParameterValue],
         values: Mapping[exp.Expr, Expression],
+        member: Member | None = None,
     ) -> None:
-        super().__init__(text, resolve, parameters)
+        super().__init__(text, resolve, parameters, member=member)
         self._values = values
 
     def lift(self, node: exp.Expr, *, like: Expression | None = None) -> Expression:
@@ -295,7 +309,7 @@ class RowLift(ExpressionLift):
         return super().lift(node, like=like) if known is None else known
 
 
-def _reads_outside(node: exp.Expr, refused: Refused, outside: SourceNames) -> bool:
+def reads_outside(node: exp.Expr, refused: Refused, outside: SourceNames) -> bool:
     """Whether a nested query names columns of the rows around it: by their relation, or where nothing else has them."""
     own = {item.alias_or_name.lower() for item in node.find_all(exp.Table, exp.Subquery)}
     columns = list(node.find_all(exp.Column))

@@ -906,3 +906,57 @@ SELECT COUNT(*) FROM visits WHERE department <> ALL (SELECT department FROM visi
 
 -- answered
 SELECT COUNT(*) FROM visits WHERE hospital_id = ANY (SELECT hospital_id FROM hospitals WHERE beds > 300)
+
+-- answered
+SELECT COUNT(*) FROM visits WHERE length_of_stay_days * 10 > (SELECT AVG(beds) FROM hospitals)
+
+-- answered
+SELECT department, COUNT(*) FILTER (WHERE cost > (SELECT MIN(beds) FROM hospitals)) FROM visits GROUP BY department
+
+-- answered
+SELECT COUNT(*) FROM visits WHERE cost BETWEEN (SELECT MIN(beds) FROM hospitals) AND (SELECT MAX(beds) FROM hospitals)
+
+-- answered
+SELECT COUNT(*) FROM visits WHERE hospital_id IN (1, (SELECT MAX(hospital_id) FROM hospitals))
+
+-- answered
+SELECT AVG(CASE WHEN cost > (SELECT MEDIAN(beds) FROM hospitals) THEN 1 ELSE 0 END) FROM visits
+
+-- answered
+SELECT COUNT(*) FROM visits WHERE cost > (SELECT beds FROM hospitals WHERE hospital_id = 3)
+
+-- answered
+SELECT SUM(cost / (SELECT SUM(beds) FROM hospitals)) FROM visits
+
+-- answered
+SELECT COUNT(*), COUNT_IF(cost > COALESCE((SELECT AVG(beds) FROM hospitals WHERE beds > 10000), 500)) FROM visits WHERE cost > (SELECT STDDEV(beds) FROM hospitals)
+
+-- answered
+SELECT COUNT(*) FROM visits WHERE cost > (SELECT AVG(cost) + (SELECT MIN(beds) FROM hospitals) FROM visits)
+
+-- answered
+SELECT h.n, COUNT(*) FROM patients p JOIN (SELECT region, COUNT(*) AS n FROM hospitals GROUP BY region) h USING (region) GROUP BY h.n
+
+-- answered
+SELECT COUNT(*) FROM patients p LEFT JOIN (SELECT region, MAX(beds) AS most FROM hospitals GROUP BY region) h ON h.region = p.region WHERE h.most IS NULL OR h.most > 300
+
+-- answered
+WITH sizes AS (SELECT region, SUM(beds) AS beds, COUNT(*) AS n FROM hospitals GROUP BY region), big AS (SELECT region, beds / n AS mean FROM sizes WHERE n > 1) SELECT b.region, COUNT(*) FROM patients p JOIN big b ON b.region = p.region GROUP BY b.region
+
+-- answered
+SELECT COUNT(*) FROM visits WHERE hospital_id IN (SELECT hospital_id FROM hospitals ORDER BY beds DESC, hospital_id LIMIT 3)
+
+-- answered
+SELECT COUNT(*) FROM patients WHERE region IN (SELECT region FROM hospitals GROUP BY region HAVING COUNT(*) > 2)
+
+-- answered
+SELECT COUNT(*) FROM visits WHERE hospital_id NOT IN (SELECT h.hospital_id FROM hospitals h JOIN (SELECT region, MAX(beds) AS b FROM hospitals GROUP BY region) t ON t.region = h.region AND t.b = h.beds)
+
+-- answered
+SELECT t.region, COUNT(*), AVG(v.cost) FROM visits v JOIN (SELECT hospital_id, region FROM hospitals WHERE beds > (SELECT AVG(beds) FROM hospitals)) t USING (hospital_id) GROUP BY t.region
+
+-- answered
+SELECT COUNT(*) FROM visits v JOIN (SELECT hospital_id FROM hospitals WHERE region = 'North' UNION SELECT hospital_id FROM hospitals WHERE beds > 300) h USING (hospital_id)
+
+-- answered
+SELECT COUNT(*) FROM patients WHERE EXISTS (SELECT MAX(beds) FROM hospitals WHERE beds > 5000)

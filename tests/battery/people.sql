@@ -661,3 +661,9 @@ SELECT clock > INTERVAL 100 DAY AS late, SUM(n) FROM (SELECT date_trunc('month',
 
 -- answered
 SELECT s.big, COUNT(*) FROM people p JOIN (SELECT state_code, area > 100 AS big FROM states WHERE coast) s USING (state_code) GROUP BY s.big
+
+-- answered
+SELECT s.coast, COUNT(*) FROM people p JOIN (SELECT DISTINCT state_code, coast FROM states) s USING (state_code) GROUP BY s.coast
+
+-- answered
+SELECT COUNT(*) FROM people WHERE state_code IN (SELECT state_code FROM states ORDER BY area DESC, state_code LIMIT 2) AND weight * 3 > (SELECT AVG(area) FROM states WHERE coast)
