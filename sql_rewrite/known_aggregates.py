@@ -18,7 +18,8 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from privacy.aggregate import AggregateFunction, ResultType
+from privacy.aggregate import AggregateFunction
+from privacy.described import ResultType
 from privacy.policy import ColumnType
 from privacy.refusal import Refused
 from sql_rewrite.aggregate_calls import AggregateReader
@@ -110,7 +111,7 @@ def _refused(call: exp.Expr, text: Text) -> Refused:
     return refuse(
         "unsupported_function",
         f"{text.spelled(node) or 'an aggregate'} of public rows is refused here",
-        "What stands beside rows about people is computed beforehand, whatever the order of the rows is: counts, sums, "
+        "Beside rows about people it is computed beforehand, whatever the order of the rows is: counts, sums, "
         "averages, variances, quantiles, extremes and BOOL_OR are.",
         "ask the query of public tables by itself, which is free, and write its value (or $name, a parameter) here",
         position=text.position(call),

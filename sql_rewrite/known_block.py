@@ -268,7 +268,7 @@ class KnownBlock:
     # GROUP BY
 
     def _group(self, calls: Sequence[exp.Expr]) -> None:
-        """Puts the groups in the place of the rows: each key and each aggregate is a column of them."""
+        """Puts groups in place of the rows: each key and each aggregate is a column of them."""
         keys = self._read_keys()
         values = [self._computed(expression, node) for node, expression in keys]
         groups: dict[tuple[Value, ...], list[Row]] = {}
