@@ -210,11 +210,11 @@ async def ask_stream(
     """POST /v1/streams/{stream_id}/queries."""
     services = services_of(request)
     body, _ = await body_of(request, StreamQueriesBody)
-    _require_asking(services, row, caller)
     asked: AskStream = tuple(tuple(one.asked() for one in query.where) for query in body.queries)
     # Plans on the threads that read texts, and reads rows in the queue of queries, so that it holds up no estimate.
     deadline = time.monotonic() + _TURN_SECONDS
     while True:
+        _require_asking(services, row, caller)
         try:
             begin = partial(services.streams.begin, row, asked, by=caller.name)
             begun = await called(services, caller, row.dataset, begin)
@@ -229,7 +229,6 @@ async def ask_stream(
         # No thread waits with it.
         await asyncio.sleep(_LOOK_SECONDS)
         row = await visible_stream(request, row.id)
-        _require_asking(services, row, caller)
     return json_response(await in_thread(lambda: _answered(services, row.id, told)))
 
 

@@ -93,6 +93,9 @@ def test_the_root_pays_and_everybody_asks(shared: Clinic) -> None:
     assert opened(shared, "root", budget=envelope).json()["budget"] == envelope
     assert opened(shared, "root", budget=envelope).json()["code"] == "budget_exhausted"
     assert opened(shared, "root", budget=account).json()["code"] == "no_budget"
+    # A stream of an administrator's own is paid from an account of its own.
+    for budget in (root_of(shared), envelope, None):
+        assert opened(shared, "root", shared=False, budget=budget).json()["code"] == "unknown_dataset"
 
 
 def test_nobody_learns_what_another_one_asked(shared: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:

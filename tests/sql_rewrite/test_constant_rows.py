@@ -11,7 +11,7 @@ from fractions import Fraction
 import duckdb
 import pytest
 
-from privacy.policy import ColumnType, Table
+from privacy.policy import Column, ColumnType, Table
 from privacy.refusal import Refused
 from privacy.values import Cell
 from sql_rewrite.bound import BoundedCore, bound
@@ -19,10 +19,11 @@ from sql_rewrite.constant_rows import most_met
 from sql_rewrite.contribution import Contribution
 from sql_rewrite.cost import check_work, work_of
 from sql_rewrite.evaluate import evaluate
-from sql_rewrite.expressions import Interval
+from sql_rewrite.expressions import Interval, Literal
 from sql_rewrite.lift import lift
 from sql_rewrite.plan import Constants, Source
 from sql_rewrite.plan_key import core_key
+from sql_rewrite.public_values import is_known, public_literals
 from sql_rewrite.reachable import conjuncts
 from sql_rewrite.references import reference
 from sql_rewrite.unit_facts import rows_of_unit
@@ -295,3 +296,49 @@ def test_queries_of_a_small_public_table_are_constants() -> None:
     for dataset, where in ((replace(CLINIC, public=_Hospitals(1_001)), "TRUE"), (few, "hospital_id > 9")):
         with pytest.raises(Refused):
             lift(asked.format(where), dataset)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "WITH hospitals AS (SELECT 3 AS hospital_id) SELECT COUNT(*) FROM visits AS v JOIN {} AS h USING (hospital_id) "
+        "WHERE v.hospital_id IN (SELECT hospital_id FROM hospitals)",
+        "SELECT COUNT(*) FROM visits AS v JOIN (SELECT hospital_id FROM main.hospitals WHERE hospital_id > 1) AS h "
+        "USING (hospital_id)",
+    ],
+)
+def test_only_the_table_itself_is_known(sql: str) -> None:
+    """Shows that a CTE of the name of a public table, and a table of a schema, are not read as its rows."""
+    with pytest.raises(Refused):
+        lift(
+            sql.format("(SELECT hospital_id FROM hospitals WHERE hospital_id > 1)"),
+            replace(CLINIC, public=_Hospitals(9)),
+        )
+
+
+def test_rows_about_people_are_no_constants() -> None:
+    """Shows it of a table of people, whatever would read its rows; numbers that are not finite are NULL as anywhere."""
+    few = replace(CLINIC, public=_Hospitals(9))
+    assert [is_known(name, few) for name in ("hospitals", "people", "nothing")] == [True, False, False]
+    (core,) = bound(
+        lift(
+            "SELECT COUNT(*) FROM visits JOIN (SELECT person_id FROM people WHERE age > 6) AS h USING (person_id)", few
+        )
+    )
+    assert all(source.constants is None for source in core.core.sources)
+    number = replace(CLINIC.tables[0], name="numbers", columns=(Column("x", ColumnType.NUMBER),), protected=False)
+    known = replace(few, tables=(*few.tables, number), public=_Numbers())
+    names, rows = public_literals("numbers", known)
+    assert names == ["x"]
+    assert [cell.value for (cell,) in rows if isinstance(cell, Literal)] == [2.0, None, None]
+
+
+class _Numbers(_Hospitals):
+    """Numbers, two of which are not finite."""
+
+    def __init__(self) -> None:
+        super().__init__(3)
+
+    def rows(self, table: str, columns: Sequence[str], most: int) -> tuple[tuple[Cell, ...], ...] | None:
+        """The rows."""
+        return (2,), (float("nan"),), (float("inf"),)

@@ -206,3 +206,22 @@ def test_a_total_of_other_rows_is_found(
         assert _differs(rows, text, "counts")
     except duckdb.BinderException:
         assert text == SUMS[8]
+
+
+def test_groups_that_are_chosen_leave_no_unit_whole(rows: duckdb.DuckDBPyConnection) -> None:
+    """Shows that a unit with few rows is still in one group alone, where one counts: claim 1 is not about these."""
+    one = replace(VISITS, contribution=ContributionBound(4, 1, 3))
+    assert _found(rows, MEDIANS[2], one, kept=True)[0] == _found(rows, MEDIANS[2], one, kept=False)[0]
+
+
+def test_all_rows_of_a_unit_are_those_of_its_table_alone() -> None:
+    """Shows claim 2 where its table is read whole, and not where a join or a condition may leave rows out."""
+    joined = "SELECT MEDIAN(paid) FROM visits JOIN people ON person = id"
+    alone, beside = [
+        bound(lift(sql, _dataset(VISITS, kept=True), {}), power=NormPower.L2)[0] for sql in (MEDIANS[1], joined)
+    ]
+    assert light_units.counts_whole_units(alone, alone.statistics[0])
+    assert not light_units.counts_whole_units(beside, beside.statistics[0])
+    (source,) = alone.core.sources
+    fewer = replace(alone.core, sources=(replace(source, only=alone.statistics[0].arguments[0]),))
+    assert not light_units.counts_whole_units(replace(alone, core=fewer), alone.statistics[0])

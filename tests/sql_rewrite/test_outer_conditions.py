@@ -6,6 +6,7 @@ import pytest
 
 from sql_rewrite.contribution import Contribution
 from sql_rewrite.lower import lower
+from sql_rewrite.lower_unit_groups import read_columns
 from tests.sql_rewrite.test_unit_groups import core, refused
 
 JOINED = "FROM visits AS v LEFT JOIN people AS p ON p.person_id = v.person_id"
@@ -43,3 +44,29 @@ def test_the_statement_joins_by_equal_values() -> None:
 def test_what_compares_no_side_with_the_other_is_refused(more: str) -> None:
     """Shows conditions that an engine could only try on every pair of rows."""
     assert refused(f"SELECT COUNT(*) {JOINED} AND {more}").code == "join_not_on_key"
+
+
+@pytest.mark.parametrize(
+    ("before", "more", "after"),
+    [
+        ("JOIN (VALUES (3), (4)) AS c(x) ON v.cost > c.x ", "c.x > 3", ""),
+        ("JOIN (VALUES (3), (4)) AS c(x) ON v.cost > c.x ", "p.age > c.x", ""),
+        ("", "v.cost > h.beds", " LEFT JOIN hospitals AS h ON h.hospital_id = v.hospital_id"),
+        ("", "p.age > h.beds", " LEFT JOIN hospitals AS h ON h.hospital_id = v.hospital_id"),
+    ],
+)
+def test_a_condition_reads_tables_that_are_joined_by_then(before: str, more: str, after: str) -> None:
+    """Shows that rows of constants, which are joined after all tables, and later tables are no earlier side."""
+    people = "LEFT JOIN people AS p ON p.person_id = v.person_id"
+    found = refused(f"SELECT COUNT(*) FROM visits AS v {before}{people} AND {more}{after}")
+    assert found.code == "join_not_on_key"
+    assert "LEFT JOIN is refused" in found.what
+
+
+def test_what_a_comparison_reads_is_there() -> None:
+    """Shows that the columns which ON alone compares are read, also that of a nested query."""
+    nested = "(SELECT person_id, MAX(cost) AS top FROM visits GROUP BY person_id)"
+    only = core(
+        f"SELECT COUNT(*) FROM visits AS v LEFT JOIN {nested} AS t ON t.person_id = v.person_id AND t.top > v.cost"
+    )
+    assert {relation for relation, _ in read_columns(only.core.sources)} == {"r0", "r1"}

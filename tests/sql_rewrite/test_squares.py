@@ -15,6 +15,7 @@ from sql_rewrite.bound import bound
 from sql_rewrite.bounded import BoundedCore
 from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.lift import lift
+from sql_rewrite.lower import lower
 from sql_rewrite.lower_normed import Shape, finds_squares, shape_of
 from sql_rewrite.relations import SharedRows, SquaredTotal, SquaredTotals
 from sql_rewrite.scalars import Named, Whole
@@ -76,9 +77,9 @@ def test_a_unit_in_every_bucket_raises_nothing(engine: duckdb.DuckDBPyConnection
     assert compare(engine, ("k0",), whole=True) == 1
 
 
-def core_of(sql: str, *, groups: int, power: NormPower) -> BoundedCore:
+def core_of(sql: str, *, groups: int, power: NormPower, rows: int = 40) -> BoundedCore:
     """The core of a text over messages whose n has so many public keys, and may be NULL, which is one group more."""
-    declared = messages(rows_stored=40, length_max=40)
+    declared = messages(rows_stored=rows, length_max=40)
     keys = PublicKeys(tuple(range(groups)))
     tables = []
     for table in declared.tables:
@@ -106,3 +107,22 @@ def test_what_declarations_decide(sql: str, groups: int, power: NormPower, *, ex
     core = core_of(sql, groups=groups, power=power)
     assert finds_squares(core) is expected
     assert (shape_of(core) is Shape.ROWS) is (expected or power is NormPower.L1)
+
+
+def test_sums_that_a_norm_may_hold_keep_their_cells() -> None:
+    """A cell of more rows than steps leave room for is held to 2^40, which no square of its rows would know."""
+    sql = "SELECT n, SUM(x) AS s FROM messages GROUP BY n"
+    found = [finds_squares(core_of(sql, groups=101, power=NormPower.L2, rows=2**bits)) for bits in (20, 21)]
+    assert found == [True, False]
+
+
+def test_buckets_of_several_keys_follow_from_all_of_them() -> None:
+    """The last bits of one whole number are a bucket; of two keys, whatever they are, it is a hash."""
+    one, two = (
+        lower(
+            core_of(f"SELECT {keys}, COUNT(*) AS c FROM messages GROUP BY {keys}", groups=101, power=NormPower.L2)
+        ).sql
+        for keys in ("n", "n, n % 2")
+    )
+    assert ('COALESCE("k0" & 63, 0)' in one, "hash(" in one) == (True, False)
+    assert ('hash("k0", "k1") & 63' in two, 'COALESCE("k0"' in two) == (True, False)
