@@ -14,10 +14,10 @@ import pytest
 from engines.classes import ClassCounter, ClassSizes, Coarse
 from engines.snapshot import build_snapshot
 from engines.table_source import TableSource
-from mechanisms.randomness import SystemBits
 from privacy.policy import Dataset
 from server.administration import risk
 from tests.engines.datasets import DRAW_KEY, column, dataset, people, visits
+from tests.mechanisms.support import SeededBits
 
 ADULT = os.environ.get("NOISEGATE_ADULT_CSV", "")
 Row = tuple[object, ...]
@@ -128,9 +128,9 @@ def test_what_says_whose_row_it_is_is_no_quasi_identifier(attached: tuple[Path, 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(4)])
 def test_differencing_stays_below_its_limit(epsilon: Fraction) -> None:
     """20,000 trials: five standard deviations of a share are 0.018. Wrong noise is noticed: a tenth of it passes."""
-    found = risk.difference(epsilon, SystemBits())
+    found = risk.difference(epsilon, SeededBits(31))
     assert 0.5 - 0.018 < found.noisy < found.limit + 0.018
-    assert risk.difference(epsilon * 10, SystemBits()).noisy > found.limit
+    assert risk.difference(epsilon * 10, SeededBits(32)).noisy > found.limit
 
 
 @pytest.mark.sparse(3)

@@ -22,7 +22,7 @@ from mechanisms.families import NoiseFamily
 from mechanisms.measurement import Measurement
 from mechanisms.measurements import drawn_ranks
 from mechanisms.measurements.named_ranks import LaplaceBlocks, LaplaceSmooth
-from mechanisms.randomness import BitSource, SystemBits
+from mechanisms.randomness import BitSource
 from mechanisms.smooth_sensitivity import SmoothStudent
 from privacy.bounds import ContributionBound
 from privacy.rank_tree import BLOCKS, QuantileMechanism
@@ -38,6 +38,7 @@ from tests.audit.harness import Store
 from tests.audit.recorder import FixedBits, recorded
 from tests.audit.smallest import scene
 from tests.audit.violation import Violation, require
+from tests.mechanisms.support import SeededBits
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "local_sensitivity.json").read_text())
 EPSILON = Fraction(2)
@@ -243,12 +244,13 @@ def told_apart(runs: int) -> float:
     Each chance is known to within a radius that all 26 of them keep but once in a thousand times (Hoeffding).
     """
     radius, chances = math.sqrt(math.log(52_000) / 2 / runs), []
+    bits = SeededBits(31)
     for without in (None, 0):
         measurement, exact = seen(ends(5, 3), "SELECT MEDIAN(x) FROM people", SMOOTH, without)
         assert isinstance(measurement, LaplaceSmooth)
         assert measurement.statistic.tree is not None
         places = np.repeat(np.array(exact)[:, measurement.statistic.tree.nodes :], runs, axis=0)
-        drawn = measurement.drawn(places, SystemBits())[:, 0]
+        drawn = measurement.drawn(places, bits)[:, 0]
         chances.append(np.cumsum(np.bincount(drawn, minlength=13)) / runs)
     found = 0.0
     for one, two in (chances, chances[::-1]):

@@ -166,9 +166,10 @@ def test_a_shutdown_that_was_announced_has_one_deadline() -> None:
 def test_admissions_that_wait_at_the_shutdown_are_not_charged() -> None:
     """A question whose admission had not begun is refused, so that nothing new is charged at the end."""
     pool = JobPool(threads=1, queue=20)
-    gate, admitted = threading.Event(), []
+    gate, begun, admitted = threading.Event(), threading.Event(), []
 
     def admit(number: int) -> Admitted:
+        begun.set()
         gate.wait(30)
         admitted.append(number)
         return Admitted(f"q{number}")
@@ -178,8 +179,8 @@ def test_admissions_that_wait_at_the_shutdown_are_not_charged() -> None:
             asyncio.create_task(pool.start(lambda n=n: admit(n), lambda _: b"", lambda _: None))  # type: ignore[misc]
             for n in range(8)
         ]
-        await asyncio.sleep(0.2)
-        pool.stop(seconds=5)
+        assert await asyncio.to_thread(begun.wait, 30)
+        pool.stop(seconds=60)
         gate.set()
         done = await asyncio.gather(*tasks, return_exceptions=True)
         return [getattr(one, "code", "admitted") for one in done]
@@ -187,7 +188,7 @@ def test_admissions_that_wait_at_the_shutdown_are_not_charged() -> None:
     outcomes = asyncio.run(run())
     assert outcomes.count("admitted") == len(admitted) <= 4
     assert set(outcomes) == {"admitted", "unavailable"}
-    pool.close(seconds=5)
+    pool.close(seconds=60)
     assert pool.in_flight == 0
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from server.home import Home
 from server.serving import ServingLock
-from tests.cli.support import ROOT, Serving, cli, gone, misused, refused
+from tests.cli.support import ROOT, Serving, cli, gone, misused, refused, serving_url
 
 
 def get(record: dict[str, Any], path: str, key: str = "analyst_key") -> httpx.Response:
@@ -185,11 +185,7 @@ def test_serve_refuses_what_is_not_migrated_then_migrates(tmp_path: Path) -> Non
     refused(ran, "the ledger is missing", "serve --home", "--migrate")
     assert not (home / "ledger.sqlite").exists()
     with Serving("serve", "--migrate", "--home", str(home), "--port", "0") as serving:
-        serving.until('"started"', error=True)
-        deadline = 200
-        while (url := Home(home).url()) is None and deadline:
-            deadline -= 1
-        assert url is not None
+        url = serving_url(serving, home)
         assert httpx.get(f"{url}/healthz", trust_env=False, timeout=30).status_code == 200
         stopped = serving.stop()
     assert stopped.code == 0

@@ -512,7 +512,7 @@ def test_whether_a_worker_is_free_does_not_tell_what_runs(snapshot: Path) -> Non
         long.start()
         assert eventually(lambda: turns.running == 1)
         ended.append("asked")
-        assert engine.run(snapshot, summed(), timeout_seconds=2.0).reveal()[2] == 1
+        assert engine.run(snapshot, summed(), timeout_seconds=4.5).reveal()[2] == 1
         assert ended == ["asked", "long"]
         long.join()
         long = threading.Thread(target=run_long, args=(20.0,))
@@ -598,7 +598,8 @@ def test_children_die_with_the_server(snapshot: Path, tmp_path: Path) -> None:
         " (StatementSum('s', 1),))\n"
         "run = lambda: engine.run(Path(sys.argv[1]), long, timeout_seconds=60)\n"
         "threading.Thread(target=run, daemon=True).start()\n"
-        "time.sleep(0.3)\n"
+        "while not (engine._pool._slots._turns.running and len(engine.process_ids()) == 3):\n"
+        "    time.sleep(0.02)\n"
         "print(*engine.process_ids(), flush=True)\n"
         "time.sleep(60)\n"
     )
@@ -730,7 +731,7 @@ def test_a_worker_that_lies_is_a_failure(boot: Callable[[str], None], case: str,
     pool = Pool(WorkerOptions("private", 1, 64, 4096, 0), size=1, recycle_after=9)
     try:
         with capture_logs() as logs:
-            answer = pool.call({"operation": "run"}, timeout_seconds=5, parse=lambda frame: _parse(frame, statement))
+            answer = pool.call({"operation": "run"}, timeout_seconds=25, parse=lambda frame: _parse(frame, statement))
         assert answer is failure
         assert [log["category"] for log in logs] == [failure.value]
     finally:

@@ -11,7 +11,7 @@ import pytest
 
 from mechanisms import gateway
 from mechanisms.measurement import Integers, Measurement, Perturbed
-from mechanisms.randomness import BitSource
+from mechanisms.randomness import BitSource, SystemBits, Words
 from server.services import Services
 from tests.audit.recorder import FixedBits
 from tests.journey.clinic import clinic_in, open_account
@@ -34,15 +34,21 @@ def own_noise(request: pytest.FixtureRequest) -> Iterator[None]:
 
     What a test says of noisy numbers holds then, or does not: one histogram in 3,000 shows a bin of nobody as certain
     (mechanisms/value_bounds.md), and one interval of 95% in twenty misses. What noise is drawn is audited elsewhere,
-    with fresh noise (`tests/break/test_two_worlds*.py`).
+    with fresh noise (`tests/break/test_two_worlds*.py`). What is drawn beside measurements (thresholds, synthetic rows,
+    waiting) has bits of its own, so that a thread which waits takes none of theirs.
     """
-    bits, genuine = FixedBits(zlib.crc32(request.node.name.encode())), gateway.perturb
+    seed = zlib.crc32(request.node.name.encode())
+    bits, others, genuine = FixedBits(seed), FixedBits(seed + 1), gateway.perturb
 
     def perturb(measurement: Measurement, exact_matrix: Integers, _: BitSource) -> Perturbed:
         return genuine(measurement, exact_matrix, bits)
 
+    def words(_: SystemBits, count: int) -> Words:
+        return others.words(count)
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gateway, "perturb", perturb)
+        patch.setattr(SystemBits, "words", words)
         yield
 
 

@@ -437,7 +437,7 @@ def test_a_poll_waits_for_the_next_version(shared: Clinic) -> None:
     """Shows a long poll: it says the same when nothing came, and waits no longer than it was asked to."""
     ann, _ = shared.somebody()
     monitor = shared.open(ann).json()["id"]
-    first = shared.evaluate(ann, monitor, wait_ms=5_000).json()
+    first = shared.evaluate(ann, monitor, wait_ms=30_000).json()
     assert first["repeated"] is False
     waited = shared.evaluate(ann, monitor, wait_ms=300).json()
     assert waited == {**first, "repeated": True}

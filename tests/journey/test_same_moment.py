@@ -45,7 +45,7 @@ def twice(clinic: Clinic, who: str, way: str, first: threading.Event | None) -> 
 
     def send(number: int) -> httpx.Response:
         if number and first is not None:
-            assert first.wait(5)
+            assert first.wait(60)
         return clinic.call(
             who, "POST", path, {"dataset": "clinic", **options, **named}, **{"Idempotency-Key": f"{way}-{who}"}
         )
@@ -153,7 +153,7 @@ def test_a_statistic_that_is_asked_twice_at_one_moment_is_drawn_once(
     path, options = WAYS["statistic"]
 
     def send(number: int) -> httpx.Response:
-        assert not number or there.wait(5)
+        assert not number or there.wait(60)
         return shared.call(who, "POST", path, options)
 
     with ThreadPoolExecutor(2) as threads:

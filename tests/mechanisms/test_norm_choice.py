@@ -7,7 +7,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.norm_choice import BINS, BINS_PER_OCTAVE, bin_of, choose, edge
@@ -17,6 +17,7 @@ DEVIATION = 1 / math.sqrt(0.05 * 0.314)
 NOISE = 1 / math.sqrt(0.95 * 0.314)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**90))
 def test_a_bin_is_the_first_whose_edge_is_not_below_the_norm(square: int) -> None:
     """In whole numbers: norm <= 2^(place / 4) says square^2 <= 2^place."""

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 
 from mechanisms.propose_test_release import ProposeTestRelease, distance_to_instability, median_place
-from mechanisms.randomness import SystemBits
+from tests.mechanisms.support import SeededBits
 
 Counts = npt.NDArray[np.int64]
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "local_sensitivity.json").read_text())["ptr"]
@@ -112,8 +112,8 @@ def test_the_figures_of_a_textbook() -> None:
 def test_answers_that_agree_are_released(spread: int, answered: bool) -> None:
     """Where blocks agree the median comes out near; where they do not it is refused, and the price is the same."""
     mechanism = ProposeTestRelease(epsilon=Fraction(2), delta=Fraction(1, 10**6), width=3)
-    answers = np.bincount(500 + np.arange(256) % spread, minlength=1000)
-    found = [mechanism.answer(answers, SystemBits()) for _ in range(20)]
+    answers, bits = np.bincount(500 + np.arange(256) % spread, minlength=1000), SeededBits(31)
+    found = [mechanism.answer(answers, bits) for _ in range(20)]
     assert all((one is not None) == answered for one in found)
     assert not answered or abs(np.median([one for one in found if one is not None]) - 500) < 10
 

@@ -21,8 +21,11 @@ from privacy.statistic import Estimate
 from server.services import Services
 from sql_rewrite.lift import lift
 from tests.journey.clinic import answer_to, attach, open_account, question, services_of, write_files
+from tests.journey.fixtures import own_noise
 from tests.mechanisms.support import SeededBits, bernstein, moments, scalar_core
 from tests.sql_rewrite.datasets import CLINIC
+
+__all__ = ["own_noise"]
 
 SEM = AggregateFunction("standard_error")
 ESTIMATE = Estimate("e", SEM, "m")
@@ -56,6 +59,7 @@ def ages(home: Path) -> list[float]:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("own_noise")
 def test_a_question_is_answered_with_the_truth(services: Services, home: Path) -> None:
     """At the largest spend the answer is the standard error of the mean, to a hundredth of itself, and no variance."""
     values = ages(home)

@@ -13,8 +13,9 @@ import numpy.typing as npt
 import pytest
 
 from mechanisms import tested_statistics
-from mechanisms.randomness import BitSource, SystemBits
+from mechanisms.randomness import BitSource
 from mechanisms.tested_statistics import FAR, ProposedQuantiles, StableMode, Term, Tested
+from tests.mechanisms.support import SeededBits
 
 Counts = npt.NDArray[np.int64]
 PLACES = 4
@@ -193,15 +194,15 @@ def test_a_proposal_after_looking_is_no_proposal() -> None:
 def test_answers_are_drawn_by_their_law() -> None:
     """Shows the released places against the exact law (five standard deviations of 1,500), and None where unstable."""
     counts = np.array([0, 0, 40, 30, 0, 0])
-    one = quantiles(width=1, epsilon=Fraction(2), delta=Fraction(1, 10**6))
-    found = [one.answer(counts, SystemBits()) for _ in range(1_500)]
+    one, bits = quantiles(width=1, epsilon=Fraction(2), delta=Fraction(1, 10**6)), SeededBits(31)
+    found = [one.answer(counts, bits) for _ in range(1_500)]
     passed = sum(value is not None for value in found)
     expected = 1_500 * one.passing(one.distance(counts))
     assert abs(passed - expected) <= 5 * math.sqrt(1_500) / 2
     same = sum(value == one.place(counts) for value in found)
     chance = 1 - math.exp(-0.5 / float(one.scale))
     assert abs(same - passed * chance) <= 5 * math.sqrt(1_500) / 2
-    assert all(one.answer(np.array([9, 0, 0, 0, 0, 9]), SystemBits()) is None for _ in range(50))
+    assert all(one.answer(np.array([9, 0, 0, 0, 0, 9]), bits) is None for _ in range(50))
 
 
 @pytest.mark.parametrize("short", [0, 1])
@@ -212,9 +213,9 @@ def test_a_black_box_of_a_mode(short: int, monkeypatch: pytest.MonkeyPatch) -> N
         genuine = StableMode.distance
         monkeypatch.setattr(StableMode, "distance", lambda self, counts: genuine(self, counts) + 1)
     one = StableMode(change=1, epsilon=Fraction(3, 2), delta=Fraction(1, 20))
-    here, there = np.array([5, 5]), np.array([5, 6])
-    found = [one.answer(here, SystemBits()) for _ in range(3_000)].count(0)
-    other = [one.answer(there, SystemBits()) for _ in range(300)].count(0)
+    here, there, bits = np.array([5, 5]), np.array([5, 6]), SeededBits(32)
+    found = [one.answer(here, bits) for _ in range(3_000)].count(0)
+    other = [one.answer(there, bits) for _ in range(300)].count(0)
     assert other == 0
     slack = 5 * math.sqrt(3_000 * 0.05 * 0.95)
     assert (found <= 3_000 * 0.05 + slack) == (not short)
@@ -233,7 +234,7 @@ def test_the_threshold_is_never_below_its_logarithm(monkeypatch: pytest.MonkeyPa
     parts = math.ceil(one.threshold * 2**20) - one.distance(counts) * 2**20
     for more, passes in ((0, False), (1, True)):
         monkeypatch.setattr(tested_statistics, "rounded_laplace", lambda more=more, **_: np.array([parts + more]))
-        assert one.passes(counts, SystemBits()) is passes
+        assert one.passes(counts, SeededBits()) is passes
 
 
 def test_both_noises_are_drawn_whichever_way_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,8 +248,8 @@ def test_both_noises_are_drawn_whichever_way_it_ends(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(tested_statistics, "rounded_laplace", counted)
     one = quantiles(width=1, delta=Fraction(1, 10**6))
-    assert one.answer(np.array([0, 900, 0]), SystemBits()) is not None
-    assert one.answer(np.array([9, 0, 9]), SystemBits()) is None
+    assert one.answer(np.array([0, 900, 0]), SeededBits(33)) is not None
+    assert one.answer(np.array([9, 0, 9]), SeededBits(34)) is None
     assert drawn == [1, 1, 1, 1]
 
 
@@ -293,9 +294,9 @@ def test_the_leads_of_a_mode_are_those_of_its_law(change: int, epsilon: Fraction
 def test_drawn_leads_of_a_mode_pass_as_often_as_stated() -> None:
     """Shows at both stated leads, and between them, as many of 2,000 draws as the law says, within six standard
     deviations (2e-9 each)."""
-    one = mode(change=4, epsilon=Fraction(1, 2), delta=Fraction(1, 10**8))
+    one, bits = mode(change=4, epsilon=Fraction(1, 2), delta=Fraction(1, 10**8)), SeededBits(35)
     for chance in (0.05, 0.5, 0.95):
         counts = np.array([90, 90 + one.lead_from(math.ceil(one.distance_of(chance)))])
         expected = one.passing(one.distance(counts))
-        passed = sum(one.passes(counts, SystemBits()) for _ in range(2_000))
+        passed = sum(one.passes(counts, bits) for _ in range(2_000))
         assert abs(passed - 2_000 * expected) <= 6 * math.sqrt(2_000 * expected * (1 - expected))

@@ -24,7 +24,10 @@ from privacy.refusal import Refused
 from server.journey.charges import power_of
 from server.services import Services
 from tests.journey.clinic import PEOPLE, answer_to, attach, open_account, question, services_of, write_files
+from tests.journey.fixtures import own_noise
 from tests.mechanisms.support import SeededBits, count, plain_sum, scalar_core
+
+__all__ = ["own_noise"]
 
 GEOMETRIC = NoiseFamily("geometric")
 DRAWS = 200_000
@@ -130,6 +133,7 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
         yield started
 
 
+@pytest.mark.usefixtures("own_noise")
 def test_a_question_is_answered_with_it(services: Services) -> None:
     """It is named in a question, answers it near the truth with less noise than Laplace, and says what it was."""
     sql = "SELECT COUNT(*) AS n FROM people"

@@ -22,7 +22,10 @@ from sql_rewrite.functions import REGISTRY
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
 from tests.journey.clinic import answer_to, attach, open_account, question, services_of, write_files
+from tests.journey.fixtures import own_noise
 from tests.sql_rewrite.datasets import CLINIC
+
+__all__ = ["own_noise"]
 
 QUERY = "SELECT AVG(CBRT(age)) AS c FROM people"
 
@@ -32,6 +35,7 @@ def test_the_copy_is_what_is_tested() -> None:
     assert Path(sql_rewrite.functions.__file__).is_relative_to(Path.cwd())
 
 
+@pytest.mark.usefixtures("own_noise")
 def test_a_question_is_answered_with_the_truth(tmp_path: Path) -> None:
     """At the largest spend the answer is the mean of the cube roots, to a hundredth of itself."""
     path = write_files(tmp_path / "sources")

@@ -32,7 +32,7 @@ def test_a_request_that_goes_away_stops_nothing() -> None:
 
     def admit() -> Admitted:
         admitting.set()
-        go.wait(10)
+        go.wait(60)
         return Admitted("q_1")
 
     def complete(_: Admitted) -> bytes:
@@ -49,7 +49,7 @@ def test_a_request_that_goes_away_stops_nothing() -> None:
         assert await asyncio.to_thread(done.wait, 10)
 
     asyncio.run(run())
-    for _ in range(100):
+    for _ in range(3_000):
         if pool.in_flight == 0:
             break
         time.sleep(0.01)
@@ -84,7 +84,7 @@ def test_the_shutdown_waits_then_abandons_what_never_started() -> None:
 
     def complete(_: Admitted) -> bytes:
         begun.set()
-        gate.wait(10)
+        gate.wait(60)
         return b"answer"
 
     async def run() -> None:
@@ -175,9 +175,9 @@ def test_steps_that_read_rows_leave_the_threads_that_read_texts_free() -> None:
     go = threading.Event()
 
     async def run() -> None:
-        steps = [asyncio.create_task(pool.run(lambda: go.wait(10), owner="ann")) for _ in range(6)]
+        steps = [asyncio.create_task(pool.run(lambda: go.wait(60), owner="ann")) for _ in range(6)]
         await asyncio.sleep(0)
-        assert await asyncio.wait_for(pool.call(lambda: "estimate", owner="bob"), 5) == "estimate"
+        assert await asyncio.wait_for(pool.call(lambda: "estimate", owner="bob"), 60) == "estimate"
         with pytest.raises(Problem) as full:
             await pool.run(lambda: True, owner="ann")
         assert full.value.finding.code == "rate_limited"
@@ -189,7 +189,7 @@ def test_steps_that_read_rows_leave_the_threads_that_read_texts_free() -> None:
         assert await asyncio.gather(*steps) == [True] * 5
 
     asyncio.run(run())
-    for _ in range(100):
+    for _ in range(3_000):
         if pool.in_flight == 0:
             break
         time.sleep(0.01)
@@ -200,12 +200,13 @@ def test_steps_that_read_rows_leave_the_threads_that_read_texts_free() -> None:
 def test_a_step_whose_turn_never_came_says_that_the_server_stops() -> None:
     """Shows the refusal of a step that waits while the server shuts down, and that it is never run."""
     pool = JobPool(threads=1, queue=7)
-    go, ran = threading.Event(), []
+    go, begun, ran = threading.Event(), threading.Event(), []
 
     async def run() -> None:
-        first = asyncio.create_task(pool.run(lambda: go.wait(10), owner="ann"))
+        first = asyncio.create_task(pool.run(lambda: begun.set() or go.wait(60), owner="ann"))
+        assert await asyncio.to_thread(begun.wait, 60)
         second = asyncio.create_task(pool.run(lambda: ran.append(1), owner="ann"))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0)
         await asyncio.to_thread(pool.close, seconds=0.2)
         with pytest.raises(Problem) as stopping:
             await second

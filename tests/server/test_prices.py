@@ -421,6 +421,7 @@ def test_a_wish_is_served_by_what_it_would_buy_in_each_family_that_may_answer() 
     assert [price.family for price in ask(one, (fresh,)).enough] == [NoiseFamily.LAPLACE]
 
 
+@settings(deadline=None)
 @given(st.integers(1, 10**18), st.integers(1, 10**18), st.integers(1, 12))
 def test_quality_follows_the_amount_of_noise(left: int, right: int, parts: int) -> None:
     """More of a family's amount is never less quality, whatever the account."""

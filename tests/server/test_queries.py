@@ -16,7 +16,7 @@ from tests.server.fakes import SECRET_LITERAL, clinic, query
 
 def settle(world: World, query_id: str, who: str = "analyst") -> httpx.Response:
     """The query's response once it has ended."""
-    for _ in range(200):
+    for _ in range(2_000):
         response = world.api.get(f"/v1/queries/{query_id}", who=who)
         if response.status_code != 202:
             return response

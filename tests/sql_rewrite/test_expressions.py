@@ -121,6 +121,7 @@ def intervals_with_member(draw: st.DrawFn) -> tuple[Interval, Fraction]:
     return Interval(draw(st.sampled_from([low, None])), draw(st.sampled_from([high, None]))), middle
 
 
+@settings(deadline=None)
 @given(first=intervals_with_member(), second=intervals_with_member())
 def test_interval_arithmetic_contains_every_result(
     first: tuple[Interval, Fraction], second: tuple[Interval, Fraction]
