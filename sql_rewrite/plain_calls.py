@@ -4,6 +4,7 @@
     FROM a ANTI JOIN b ON a.k = b.k           FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE a.k = b.k)
     x = ANY (SELECT ...)                      x IN (SELECT ...)
     x <> ALL (SELECT ...)                     x NOT IN (SELECT ...)
+    x = ANY (['a', 'b']), <> ALL              x IN ('a', 'b'), NOT IN
     SELECT ENTROPY(k) FROM t                  the entropy of the numbers of SELECT k, COUNT(*) FROM t GROUP BY k
     SELECT MAD(x) FROM t WHERE p              SELECT MEDIAN(ABS(x - (SELECT MEDIAN(x) FROM t WHERE p))) FROM t WHERE p
     SELECT k, MAD(x) FROM t GROUP BY k        ... (SELECT MEDIAN(r.x) FROM t AS r WHERE r.k = t.k) ... GROUP BY k
@@ -179,15 +180,41 @@ def _format(node: exp.Format) -> None:
 
 
 def _membership(node: exp.Expr) -> None:
-    """An equality with any row of a nested query, or an inequality with all of them."""
-    quantified = node.expression
-    if not isinstance(quantified, exp.Any if isinstance(node, exp.EQ) else exp.All):
+    """An equality with any row of a nested query or any of some constants, or an inequality with all of them."""
+    several = _quantified(node.expression, equal=isinstance(node, exp.EQ))
+    if several is None or populated(node) - {"this", "expression"}:
         return
-    query = quantified.this.unnest()
-    if not isinstance(query, exp.Query) or populated(quantified) - {"this"} or populated(node) - {"this", "expression"}:
+    among = exp.In(this=node.this.copy())
+    if isinstance(several, exp.Query):
+        among.set("query", exp.Subquery(this=several.copy()))
+    elif isinstance(several, exp.Array) and _alike(several.expressions):
+        among.set("expressions", [value.copy() for value in several.expressions])
+    else:
         return
-    among: exp.Expr = exp.In(this=node.this.copy(), query=exp.Subquery(this=query.copy()))
     node.replace(placed_like(among if isinstance(node, exp.EQ) else exp.Not(this=among), node))
+
+
+def _quantified(node: exp.Expr, *, equal: bool) -> exp.Expr | None:
+    """The brackets behind ANY, or ALL: the parser reads ALL of a list as a call."""
+    if isinstance(node, exp.Anonymous) and not equal and node.name.lower() == "all" and len(node.expressions) == 1:
+        several: exp.Expr = node.expressions[0]
+        return several
+    quantified = isinstance(node, exp.Any if equal else exp.All) and not populated(node) - {"this"}
+    return node.this.unnest() if quantified else None
+
+
+def _alike(values: list[exp.Expr]) -> bool:
+    """Whether these are constants of one kind, which a list compares as IN does, whatever is NULL beside them."""
+    kinds = {_kind(value) for value in values}
+    return len(kinds) == 1 and None not in kinds
+
+
+def _kind(value: exp.Expr) -> str | None:
+    """The kind of a constant: a text, a number, or the type that a text is cast to; None of anything else."""
+    if isinstance(value, exp.Cast) and isinstance(value.this, exp.Literal):
+        return value.to.sql()
+    value = value.this if isinstance(value, exp.Neg) else value
+    return None if not isinstance(value, exp.Literal) else "text" if value.is_string else "number"
 
 
 # --- joins that add no column ----------------------------------------------------------------------------------------

@@ -144,10 +144,11 @@ def _said(lower: Fraction, upper: Fraction) -> str:
 
 
 def clipped(written: str, lower: Fraction, upper: Fraction) -> str:
-    """The argument as it is written, clipped at the ends that are far away."""
-    if upper >= WIDE // 2:
+    """The argument as it is written, clipped at ends that are far away: not at one that adds next to nothing."""
+    far = max(Fraction(WIDE // 2), upper / NARROWER, -lower / NARROWER)
+    if upper >= far:
         written = f"LEAST({written}, {_rounded(float(upper) / NARROWER)})"
-    return f"GREATEST({written}, -{_rounded(-float(lower) / NARROWER)})" if lower <= -WIDE // 2 else written
+    return f"GREATEST({written}, -{_rounded(-float(lower) / NARROWER)})" if lower <= -far else written
 
 
 def _rounded(number: float) -> str:

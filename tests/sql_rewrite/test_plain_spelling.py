@@ -51,6 +51,8 @@ SAME = [
     ("SELECT COUNT(*) FROM people AS p ANTI JOIN visits AS v ON v.person_id = p.person_id AND v.cost > 9",
      "SELECT COUNT(*) FROM people AS p WHERE NOT EXISTS (SELECT 1 FROM visits AS v "
      "WHERE v.person_id = p.person_id AND v.cost > 9)"),
+    ("SELECT COUNT(*) FROM people WHERE sex = ANY(['male', 'female']) AND age <> ALL (ARRAY[-3, 4])",
+     "SELECT COUNT(*) FROM people WHERE sex IN ('male', 'female') AND age NOT IN (-3, 4)"),
     ("SELECT COUNT(*) FROM people WHERE age / (hours + 1) ** 2 < 3 AND age ^ 2 > 4",
      "SELECT COUNT(*) FROM people WHERE age / POWER((hours + 1), 2) < 3 AND POWER(age, 2) > 4"),
     ("SELECT smoker IS NULL AS unknown, COUNT(*) AS n FROM people GROUP BY unknown ORDER BY unknown",
@@ -98,6 +100,8 @@ def test_both_spellings_are_one_plan(spelled: str, plain: str) -> None:
         (f"SELECT * REPLACE (1 AS m) FROM ({COUNTED}) AS t", "unsupported_sql"),
         ("SELECT * REPLACE (0 AS age) FROM people", "raw_rows"),
         (f"SELECT FIRST(sex) FROM ({COUNTED}) AS t", "unsupported_function"),
+        ("SELECT COUNT(*) FROM people WHERE sex = ANY(['male', NULL])", "unsupported_sql"),
+        ("SELECT COUNT(*) FROM people WHERE sex = ANY(['male', 3])", "unsupported_sql"),
         ("SELECT COUNT(*) FROM people SEMI JOIN people USING (person_id)", "ambiguous_column"),
         ("SELECT COUNT(*) FROM people NATURAL SEMI JOIN visits", "unsupported_sql"),
         ("SELECT COUNT(*) FROM people SEMI JOIN visits USING (person_id) SEMI JOIN visits AS v USING (person_id)",

@@ -127,3 +127,13 @@ def test_a_difference_of_moments_that_nobody_narrowed_is_warned_of(argument: str
     assert warned(candidate, sensors) == []
     assert len(warned(f"{sql} AND b.moment >= a.moment", sensors)) == 1
     assert warned(f"{sql} AND b.moment BETWEEN a.moment AND a.moment + INTERVAL 2 HOUR", sensors) == []
+
+
+def test_an_end_that_a_condition_says_is_not_clipped_once_more() -> None:
+    """Shows that of a difference with one end near, the advice clips the far one alone, and ends the warning."""
+    sensors, sql = WORLDS["sensors"], NEAR.format("AVG(epoch(b.moment - a.moment))")
+    sql += " AND b.moment - a.moment < INTERVAL 2 HOUR"
+    (finding,) = warned(sql, sensors)
+    assert finding.instead[0].startswith("AVG(GREATEST(epoch(b.moment - a.moment), -2000000)) where")
+    ((candidate, *_),) = pasted(sql, finding, finding.instead[0])
+    assert warned(candidate, sensors) == []
