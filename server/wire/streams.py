@@ -112,7 +112,10 @@ class StreamBody(RequestModel):
     ] = None
     shared: Annotated[
         StrictBool,
-        Field(description="Whether everybody with a budget for the dataset may ask it, for nothing. Of owners."),
+        Field(
+            description="Whether everybody with a budget for the dataset may ask it, for nothing. Owners and "
+            "administrators open such streams."
+        ),
     ] = False
 
     @model_validator(mode="after")
