@@ -210,7 +210,9 @@ class NormSums(NormWorth):
                     factors = (*factors, Output(_weight(Named(_GROUPS)), WEIGHT))
                 if shared:
                     units = Extended(SharedRows(_NORMS), "q", factors)
-                    cells: Relation = UnitFactors(SharedRows(_CELLS), units, tuple([one.name for one in factors]))
+                    usual = () if self.weighted else self._whole
+                    names = tuple([one.name for one in factors])
+                    cells: Relation = UnitFactors(SharedRows(_CELLS), units, names, usual=usual)
                 else:
                     totals = UnitTotals(self._valued(self._by_unit(rows)), "w", self._all_totals())
                     cells = Extended(totals, "q", factors)
@@ -222,7 +224,7 @@ class NormSums(NormWorth):
                     "q",
                     tuple([Output(self._factor(norm, Named(f"{_name(norm)}m")), _f(norm)) for norm in self.norms]),
                 )
-                joined = UnitFactors(rows, units, tuple([_f(norm) for norm in self.norms]))
+                joined = UnitFactors(rows, units, tuple([_f(norm) for norm in self.norms]), usual=self._whole)
                 return Grouped(joined, "p", self.keys, self.keys, self._row_products(vectors))
             case _:
                 assert_never(self.shape)
@@ -308,6 +310,11 @@ class NormSums(NormWorth):
             norm=self.contribution.norm(_name(norm)),
             parts=self.owners[_name(norm)].parts,
         )
+
+    @property
+    def _whole(self) -> tuple[int, ...]:
+        """The factors of a unit that is beyond none of the norms."""
+        return tuple([2 ** self.owners[_name(norm)].parts for norm in self.norms])
 
     def _wide(self, norm: BoundedNorm) -> bool:
         """Whether the sum of absolute values over all cells, or over all rows, may leave 64 bits."""

@@ -343,13 +343,15 @@ class SquaredTotals(Relation):
 class UnitFactors(Relation):
     """The rows with these columns of their units: `units` has one row of each, or none, and then leaves its rows out.
 
-    With `by` one row for each unit and group, by the columns of these names, which may be NULL.
+    With `by` one row for each unit and group, by the columns of these names, which may be NULL. With `usual`, a number
+    for each name, every row has a unit of `units`, and only units with another number are looked up.
     """
 
     rows: Relation
     units: Relation
     names: tuple[str, ...]
     by: tuple[str, ...] = ()
+    usual: tuple[int, ...] = ()
 
 
 @node

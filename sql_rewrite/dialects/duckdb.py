@@ -12,6 +12,7 @@ from fractions import Fraction
 from privacy.norms import BINS, BINS_PER_OCTAVE
 from sql_rewrite.dialects.dialect import writes
 from sql_rewrite.dialects.duckdb_costs import DUCKDB_COSTS
+from sql_rewrite.dialects.duckdb_factors import factors_text
 from sql_rewrite.dialects.duckdb_frames import frame_text
 from sql_rewrite.dialects.duckdb_scalars import ADDED, MULTIPLIED, quote
 from sql_rewrite.dialects.duckdb_squares import squares_text
@@ -453,13 +454,7 @@ class DuckDB(DuckDBSteps):
 
     @writes(UnitFactors)
     def _unit_factors(self, node: UnitFactors) -> str:
-        """A join with all units: whoever is beyond a norm must not decide how many rows are looked up."""
-        listed = ", ".join(['"a".*', *[f'"m"."{name}"' for name in node.names]])
-        equal = ['"a"."u" = "m"."u"', *[f'"a".{name} IS NOT DISTINCT FROM "m".{name}' for name in _names(node.by)]]
-        return (
-            f'SELECT {listed} FROM ({self.write(node.rows)}) AS "a" INNER JOIN ({self.write(node.units)}) AS "m" '
-            f"ON ({' AND '.join(equal)})"
-        )
+        return factors_text(node, self.write)
 
     @writes(Binned)
     def _binned(self, node: Binned) -> str:

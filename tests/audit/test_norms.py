@@ -27,7 +27,7 @@ from sql_rewrite.expressions import Call, Expression, columns_of, interval_of
 from sql_rewrite.functions import clip_columns
 from sql_rewrite.layer_values import Factor, Sum
 from sql_rewrite.lower_normed import NormSums
-from sql_rewrite.relations import Binned, UnitTotals
+from sql_rewrite.relations import Binned, UnitFactors, UnitTotals
 from sql_rewrite.scalars import Arithmetic, Cast, EngineType, Named, Scalar, Whole
 from tests.audit.generate import Query, Scene, make_scene
 from tests.audit.harness import Store, neighbours_of
@@ -285,6 +285,17 @@ def factor_rounded_up(patch: pytest.MonkeyPatch) -> None:
         return f"(SELECT ({genuine(self, node)}) + 1)" if node.squared else f"({genuine(self, node)} + 1)"
 
     patch.setitem(DuckDB._writers, Factor, factor)
+
+
+@planted("other sums from shared tables")
+def nobody_is_looked_up(patch: pytest.MonkeyPatch) -> None:
+    """Units that are beyond a norm have the factor of all others."""
+    genuine = DuckDB._unit_factors
+
+    def unit_factors(self: DuckDB, node: UnitFactors) -> str:
+        return genuine(self, node).replace("IS DISTINCT FROM", "IS DISTINCT FROM 0 AND 0 =")
+
+    patch.setitem(DuckDB._writers, UnitFactors, unit_factors)
 
 
 @planted("expected|changed by")
