@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from accountant.errors import LedgerError
 from server.streams.sealing import Frame
 from server.streams.streams import Streams
 from tests.journey.clinic import attach, services_of, write_files
@@ -184,3 +185,18 @@ def test_the_policy_is_the_switch(shared: Clinic) -> None:
     shared.path.write_text(text)
     attach(shared.services, shared.path)
     assert ask(shared, ann, stream, WHOLE).status_code == 200
+
+
+def test_a_stream_whose_opening_failed_is_not_offered(shared: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that the dataset's description has none that the ledger has not as settled."""
+    ann, _ = shared.somebody()
+    known = described(shared, ann)
+
+    def fails(*given: object) -> None:
+        raise LedgerError("it takes nothing")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shared.services.ledger, "post", fails)
+        assert opened(shared, "root", epsilon="20").status_code == 500
+    assert described(shared, ann) == known
+    assert opened(shared, "root", epsilon="20").json()["id"] in [one["id"] for one in described(shared, ann)]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from accountant.errors import LedgerError
 from privacy.bounds import AskedContribution
 from privacy.norms import NormPower
 from privacy.refusal import Refused
@@ -117,3 +118,34 @@ def test_a_ledger_that_takes_nothing_lets_nothing_be_compared(clinic: Clinic, mo
     monkeypatch.undo()
     assert clinic.call(ann, "GET", f"/v1/streams/{stream}").json()["compared"] == 0
     assert ask(clinic, ann, stream).status_code == 200
+
+
+_MONITOR = {"sql": "SELECT COUNT(*) FROM people", "threshold": "1", "epsilon": "20", "hits": 1, "evaluations": 5}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "asked", "below"),
+    [
+        ("streams", {"sql": BY_SEX, "epsilon": "20", "queries": 20}, {"queries": [{"where": []}]}, "queries"),
+        ("monitors", _MONITOR, {}, "evaluations"),
+    ],
+)
+def test_a_session_whose_opening_is_not_settled_reads_nothing(
+    clinic: Clinic, monkeypatch: pytest.MonkeyPatch, path: str, body: dict[str, Any], asked: Any, below: str
+) -> None:
+    """Shows that where the ledger has no charge that stands, whatever else is stored of it, no row is compared."""
+    ann, _ = clinic.somebody()
+    private = clinic.services.streams.resources.private  # type: ignore[attr-defined]
+    with monkeypatch.context() as patch:
+        patch.setattr(clinic.services.ledger, "post", _fails)
+        failed = clinic.call(ann, "POST", f"/v1/{path}", {"dataset": "clinic", **body})
+    assert failed.status_code == 500, failed.text
+    (found,) = clinic.call(ann, "GET", f"/v1/{path}").json()[path]
+    assert found["status"] == "failed_charged"
+    monkeypatch.setattr(private, "lease", _fails)
+    refused = clinic.call(ann, "POST", f"/v1/{path}/{found['id']}/{below}", asked)
+    assert (refused.status_code, refused.json()["code"]) == (409, "conflict"), refused.text
+
+
+def _fails(*given: object, **named: object) -> None:
+    raise LedgerError("it takes nothing")

@@ -77,7 +77,8 @@ def test_evaluations_of_a_stream_follow_one_another(shared: Clinic, monkeypatch:
 
 def test_queries_of_a_stream_of_ranges_follow_one_another(shared: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shows two requests at the same moment: the second waits for its turn, without a thread that another stream would
-    need, and each query is counted and answered once; without time to wait it is refused and counts nothing."""
+    need, and each query is counted and answered once; without time to wait it is refused and counts nothing. What is
+    compared while its stream is closed is thrown away."""
     ann, _ = shared.somebody()
     bob, _ = shared.somebody()
     body = {
@@ -110,3 +111,10 @@ def test_queries_of_a_stream_of_ranges_follow_one_another(shared: Clinic, monkey
     assert [one.status_code for one in told] == [200, 200]
     assert [one.json()["answers"][0]["found"] for one in told] == ["synopsis", "synopsis"]
     assert shared.call(ann, "GET", stream).json()["compared"] == 2
+    with ThreadPoolExecutor(1) as pool, held(Streams, "_answered", monkeypatch) as (running, go):
+        last = pool.submit(ask, ann, stream, 50)
+        assert running.wait(20)
+        assert shared.call(ann, "DELETE", stream).json()["status"] == "closed"
+        go.set()
+    assert (last.result().status_code, last.result().json()["code"]) == (409, "conflict")
+    assert "overtaken" in last.result().json()["what"]
