@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from accountant.filter import (
+    DEFAULT_SHARES,
     NOTHING,
     Branch,
     Branches,
+    DeltaShares,
     FilterKind,
     Limit,
     Sums,
@@ -21,7 +23,7 @@ from accountant.filter import (
 from privacy.loss import Loss
 from privacy.numbers import ATTO, PICO
 
-__all__ = ["Account", "FilterKind", "Limit", "Shortage"]
+__all__ = ["Account", "DeltaShares", "FilterKind", "Limit", "Shortage"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +44,10 @@ class Account:
     """One account of a dataset, as the ledger holds it at one moment.
 
     `spent` is everything admitted and not voided, reservations included; `reserved` is the part of it whose queries
-    have not ended yet. `greatest` holds the greatest epsilon and the greatest delta that its limit ever had (None: the
-    limit of now), `revision` counts its limits, and a `frozen` account pays for nothing more. `branches` was fixed by
-    the limit when it was set (`accountant.filter.split_limit`).
+    have not ended yet. `shares` says how the delta of every limit of it is divided. `greatest` holds the greatest
+    epsilon and the greatest delta that its limit ever had (None: the limit of now), `revision` counts its limits, and
+    a `frozen` account pays for nothing more. `branches` was fixed by the limit when it was set
+    (`accountant.filter.split_limit`).
     """
 
     id: str
@@ -54,6 +57,7 @@ class Account:
     name: str
     limit: Limit
     filter: FilterKind
+    shares: DeltaShares
     branches: Branches
     created: datetime.datetime
     greatest: Limit | None = None
@@ -84,6 +88,7 @@ class Account:
         name: str,
         limit: Limit,
         filter: FilterKind,
+        shares: DeltaShares = DEFAULT_SHARES,
         created: datetime.datetime,
     ) -> Account:
         """A new account that has spent nothing. Raises ValueError when the limit does not suit the filter."""
@@ -95,7 +100,8 @@ class Account:
             name=name,
             limit=limit,
             filter=filter,
-            branches=split_limit(limit, filter),
+            shares=shares,
+            branches=split_limit(limit, filter, shares),
             created=created,
         )
 

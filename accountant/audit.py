@@ -16,8 +16,8 @@ from functools import lru_cache
 
 from sqlalchemy import Connection, func, select
 
-from accountant.entry import GENESIS, ZERO, Amounts, Entry, limit_json, read_entry
-from accountant.filter import Sums, split_limit
+from accountant.entry import GENESIS, ZERO, Amounts, Entry, limit_json, read_entry, shares_json
+from accountant.filter import FIRST_SHARES, FilterKind, Sums, split_limit
 from accountant.rows import AccountState
 from accountant.statements import ACCOUNT_COLUMNS, Columns
 from accountant.states import EntryKind, QueryStatus
@@ -32,6 +32,9 @@ _CLOSING = {
     QueryStatus.FAILED_CHARGED: EntryKind.FAIL,
     QueryStatus.FAILED_VOID: EntryKind.VOID,
 }
+
+
+_FIRST = shares_json(FIRST_SHARES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,7 @@ class _Auditor:
         self.hashes: dict[str, str] = defaultdict(lambda: GENESIS)
         self.limits: dict[str, dict[str, str]] = {}
         self.granted: dict[str, list[dict[str, str]]] = defaultdict(list)
+        self.shares: dict[str, dict[str, int]] = {}
         self.frozen: set[str] = set()
         self.reserved: dict[str, dict[str, Amounts]] = defaultdict(dict)
         self.closed: dict[str, dict[str, EntryKind]] = defaultdict(dict)
@@ -129,6 +133,7 @@ class _Auditor:
         if entry.kind is EntryKind.GRANT:
             self.limits[entry.account] = details["limit"]
             self.granted[entry.account].append(details["limit"])
+            self.shares[entry.account] = details.get("delta_shares", _FIRST)
         elif details.get("action") == "limit":
             self.limits[entry.account] = details["to"]
             self.granted[entry.account].append(details["to"])
@@ -143,12 +148,14 @@ class _Auditor:
         if state.entries != self.counts[state.id] or state.hash != self.hashes[state.id]:
             self.find("wrong_head", state.id, "the account's last entry is not the one that the account names")
         try:
-            agrees = state.branches == split_limit(state.limit, state.filter)
+            agrees = state.branches == split_limit(state.limit, state.filter, state.shares)
         except ValueError:
             agrees = False
         granted = self.limits.get(state.id)
         if not agrees or granted is None or granted != limit_json(state.limit):
             self.find("wrong_limit", state.id, "limit or budgets are not those of the last grant or adjustment")
+        if state.filter is not FilterKind.PURE and self.shares.get(state.id) != shares_json(state.shares):
+            self.find("wrong_limit", state.id, "the shares of delta are not those of the grant")
         every = self.granted[state.id]
         greatest = {name: max((Fraction(limit[name]) for limit in every), default=0) for name in ("epsilon", "delta")}
         if state.revision != len(every) or (state.greatest.epsilon, state.greatest.delta) != tuple(greatest.values()):

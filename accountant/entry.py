@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Row
 
-from accountant.filter import AMOUNT_MAX, Limit, Sums
+from accountant.filter import AMOUNT_MAX, DeltaShares, Limit, Sums
 from accountant.states import EntryKind
 from privacy.numbers import decimal_text
 from privacy.values import Json
@@ -30,6 +30,7 @@ __all__ = [
     "from_micros",
     "limit_json",
     "read_entry",
+    "shares_json",
     "to_micros",
 ]
 
@@ -170,6 +171,11 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 def limit_json(limit: Limit) -> dict[str, str]:
     """A limit as entries keep it: exact decimal texts."""
     return {"epsilon": decimal_text(limit.epsilon), "delta": decimal_text(limit.delta)}
+
+
+def shares_json(shares: DeltaShares) -> dict[str, int]:
+    """The shares of an account's delta as its grant keeps them: whole percents."""
+    return {"gaussian": shares.gaussian, "concentrated": shares.concentrated, "groups": shares.groups}
 
 
 def read_entry(row: Row[*tuple[object, ...]]) -> Entry:

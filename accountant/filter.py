@@ -7,9 +7,11 @@ within its budget, and the deltas of all charges are within theirs. Proof in `fi
 | branch | measure | budget |
 |---|---|---|
 | pure | pure epsilon | E |
-| gaussian | mu squared | largest mu squared that is (E, delta / 4)-DP |
-| concentrated | rho | largest rho that is (E, delta / 4)-DP |
-| (all) | delta of the charges | delta / 2; 0 for a pure account |
+| gaussian | mu squared | largest mu squared that is (E, g delta)-DP |
+| concentrated | rho | largest rho that is (E, c delta)-DP |
+| (all) | delta of the charges | s delta; 0 for a pure account |
+
+The shares g, c and s of an account (`DeltaShares`) add up to 1 and never change.
 
 Amounts are whole picos (delta: whole attos). What is spent is rounded up once per charge, budgets are rounded down.
 """
@@ -17,6 +19,7 @@ Amounts are whole picos (delta: whole attos). What is spent is rounded up once p
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -26,11 +29,14 @@ from privacy.numbers import ATTO, PICO, units_down, units_up
 
 __all__ = [
     "AMOUNT_MAX",
+    "DEFAULT_SHARES",
     "DELTA_MAX",
     "EPSILON_MAX",
+    "FIRST_SHARES",
     "NOTHING",
     "Branch",
     "Branches",
+    "DeltaShares",
     "FilterKind",
     "Limit",
     "Sums",
@@ -58,6 +64,34 @@ class FilterKind(enum.Enum):
 
     APPROXIMATE = "approximate"
     """The union of the pure, the Gaussian and the concentrated filter, and a cap on deltas."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaShares:
+    """What of an account's delta is for which noise, in whole percent that add up to 100. Fixed when it is opened.
+
+    Raises ValueError for other numbers. A share of 0 is a branch that the account does not have; without one for
+    groups it finds no groups that the dataset does not declare.
+    """
+
+    gaussian: int = 70
+    concentrated: int = 10
+    groups: int = 20
+
+    def __post_init__(self) -> None:
+        shares = (self.gaussian, self.concentrated, self.groups)
+        if min(shares) < 0 or sum(shares) != 100:
+            raise ValueError(
+                "the shares of delta (gaussian, concentrated, groups) are whole percents that add up to 100, "
+                f"not {self.gaussian}, {self.concentrated} and {self.groups}"
+            )
+
+
+DEFAULT_SHARES = DeltaShares()
+"""The shares of a new account where nobody chose others: most for the noise that answers most questions."""
+
+FIRST_SHARES = DeltaShares(gaussian=25, concentrated=25, groups=50)
+"""The shares of every account whose grant names none: all that were opened before shares could be chosen."""
 
 
 class Branch(enum.Enum):
@@ -172,8 +206,8 @@ class Branches:
         assert (self.rho is None) or self.concentrated_delta > 0
 
 
-def split_limit(limit: Limit, kind: FilterKind) -> Branches:
-    """The budgets of a new account.
+def split_limit(limit: Limit, kind: FilterKind, shares: DeltaShares) -> Branches:
+    """The budgets of an account with this limit; a pure one has no delta that could be shared.
 
     Errors: ValueError when a pure account has a delta or an approximate account has less than 4 attos of it.
     """
@@ -183,19 +217,24 @@ def split_limit(limit: Limit, kind: FilterKind) -> Branches:
         if delta != 0:
             raise ValueError("the limit of a pure account has delta 0")
         return Branches(pure=pure, mu_squared=None, rho=None, delta=0, gaussian_delta=0, concentrated_delta=0)
-    quarter = delta // 4
-    if quarter == 0:
+    if delta < 4:
         raise ValueError("the limit of an approximate account needs a delta of at least 4e-18")
-    share = quarter * ATTO
+    gaussian, concentrated, groups = (
+        delta * percent // 100 for percent in (shares.gaussian, shares.concentrated, shares.groups)
+    )
     # A budget of less than one unit is a branch that nothing fits.
     return Branches(
         pure=pure,
-        mu_squared=units_down(gaussian_mu_squared(epsilon=limit.epsilon, delta=share), PICO) or None,
-        rho=units_down(concentrated_rho(epsilon=limit.epsilon, delta=share), PICO) or None,
-        delta=delta // 2,
-        gaussian_delta=quarter,
-        concentrated_delta=quarter,
+        mu_squared=_budget(gaussian_mu_squared, limit, gaussian),
+        rho=_budget(concentrated_rho, limit, concentrated),
+        delta=groups,
+        gaussian_delta=gaussian,
+        concentrated_delta=concentrated,
     )
+
+
+def _budget(most: Callable[..., Fraction], limit: Limit, delta: int) -> int | None:
+    return units_down(most(epsilon=limit.epsilon, delta=delta * ATTO), PICO) or None if delta else None
 
 
 def alive_branches(sums: Sums, branches: Branches) -> tuple[Branch, ...]:

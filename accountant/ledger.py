@@ -16,11 +16,12 @@ from typing import TypeVar
 from sqlalchemy import Connection, insert, inspect, select
 from sqlalchemy.exc import DBAPIError
 
-from accountant.account import Account, FilterKind, Limit
+from accountant.account import Account, DeltaShares, FilterKind, Limit
 from accountant.connection import open_engine, parse_url, sqlite_path
 from accountant.continuity import Continuity, Head, OpenedFile
 from accountant.entry import GENESIS, to_micros
 from accountant.errors import LedgerBehind, LedgerUnavailable, NotMigrated, SchemaTooNew
+from accountant.filter import DEFAULT_SHARES
 from accountant.highwater import HighWater, Mark
 from accountant.instance import OwnerLock
 from accountant.operation import Operation
@@ -136,9 +137,11 @@ class Ledger(Reads):
         limit: Limit,
         filter: FilterKind,
         actor: str,
+        shares: DeltaShares = DEFAULT_SHARES,
     ) -> Account:
         """Opens an account and writes its grant. A dataset has one root (`parent` None), which every charge reaches.
 
+        `shares` divides the delta of every limit that it will have; a pure account has none to divide.
         Errors: ValueError for a second root, a parent of another dataset, too deep a tree, an empty name, or a limit
         that does not suit the filter; UnknownAccount for the parent; AccountExists when the principal has an account
         below this parent that is not frozen.
@@ -154,6 +157,7 @@ class Ledger(Reads):
                 account_name=name,
                 limit=limit,
                 filter=filter,
+                shares=shares,
                 actor=actor,
             )
         )

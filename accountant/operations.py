@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from accountant.account import Account
 from accountant.batch import Batch, Needs
-from accountant.entry import GENESIS, ZERO, canonical_json, limit_json
+from accountant.entry import GENESIS, ZERO, canonical_json, limit_json, shares_json
 from accountant.errors import (
     AccountChanged,
     AccountExists,
     AccountFrozen,
 )
-from accountant.filter import FilterKind, Limit, split_limit
+from accountant.filter import DEFAULT_SHARES, DeltaShares, FilterKind, Limit, split_limit
 from accountant.request import StoredRelease
 from accountant.rows import AccountState, QueryState
 from accountant.states import EntryKind, QueryStatus
@@ -43,6 +43,7 @@ class CreateAccount:
     limit: Limit
     filter: FilterKind
     actor: str
+    shares: DeltaShares = DEFAULT_SHARES
     name: str = "create_account"
     query_ids: tuple[str, ...] = ()
 
@@ -79,8 +80,9 @@ class CreateAccount:
             principal=self.principal,
             name=self.account_name,
             filter=self.filter,
+            shares=self.shares,
             limit=self.limit,
-            branches=split_limit(self.limit, self.filter),
+            branches=split_limit(self.limit, self.filter, self.shares),
             spent=ZERO,
             entries=0,
             hash=GENESIS,
@@ -96,6 +98,8 @@ class CreateAccount:
             "parent": self.parent,
             "principal": self.principal,
         }
+        if self.filter is not FilterKind.PURE:
+            details["delta_shares"] = shares_json(self.shares)
         batch.add_account(state)
         batch.add_entry(state, EntryKind.GRANT, query_id=None, details=canonical_json(details))
         return state.account()
@@ -124,7 +128,7 @@ class ChangeLimit:
             raise AccountChanged(state.id, revision=state.revision)
         if state.frozen:
             raise AccountFrozen(state.id)
-        branches = split_limit(self.limit, state.filter)
+        branches = split_limit(self.limit, state.filter, state.shares)
         details: dict[str, Json] = {
             "action": "limit",
             "actor": self.actor,

@@ -10,7 +10,7 @@ from typing import NamedTuple, Self
 
 from accountant.account import Account
 from accountant.entry import Amounts, from_micros
-from accountant.filter import Branches, FilterKind, Limit, Sums, fits, least_share
+from accountant.filter import Branches, DeltaShares, FilterKind, Limit, Sums, fits, least_share
 from accountant.request import SharedAnswer
 from accountant.statements import SPENT_COLUMNS, AccountRow, Values
 from accountant.states import QueryStatus
@@ -43,6 +43,7 @@ class AccountState:
     principal: str | None
     name: str
     filter: FilterKind
+    shares: DeltaShares
     limit: Limit
     branches: Branches
     spent: Amounts
@@ -65,6 +66,7 @@ class AccountState:
             name=self.name,
             limit=self.limit,
             filter=self.filter,
+            shares=self.shares,
             branches=self.branches,
             created=from_micros(self.created),
             greatest=self.greatest,
@@ -115,6 +117,7 @@ class AccountState:
             principal=read.principal,
             name=read.name,
             filter=FilterKind(read.filter),
+            shares=_shares(read.share_gaussian, read.share_concentrated),
             limit=_limit(read.limit_epsilon, read.limit_delta),
             branches=_branches(
                 read.budget_pure,
@@ -143,6 +146,8 @@ class AccountState:
             "principal": self.principal,
             "name": self.name,
             "filter": self.filter.value,
+            "share_gaussian": self.shares.gaussian,
+            "share_concentrated": self.shares.concentrated,
             "limit_epsilon": int(self.limit.epsilon / PICO),
             "limit_delta": int(self.limit.delta / ATTO),
             "budget_pure": self.branches.pure,
@@ -165,6 +170,11 @@ class AccountState:
 @lru_cache(maxsize=1024)
 def _limit(epsilon: int, delta: int) -> Limit:
     return Limit(epsilon=epsilon * PICO, delta=delta * ATTO)
+
+
+@lru_cache(maxsize=1024)
+def _shares(gaussian: int, concentrated: int) -> DeltaShares:
+    return DeltaShares(gaussian, concentrated, 100 - gaussian - concentrated)
 
 
 @lru_cache(maxsize=1024)

@@ -64,6 +64,8 @@ class AccountRow(NamedTuple):
     principal: str | None
     name: str
     filter: str
+    share_gaussian: int
+    share_concentrated: int
     limit_epsilon: int
     limit_delta: int
     budget_pure: int

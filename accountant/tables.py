@@ -46,7 +46,7 @@ __all__ = [
     "releases",
 ]
 
-SCHEMA = 5
+SCHEMA = 6
 """Version of the ledger's tables that this code reads and writes; `ledger_meta.schema` must be equal."""
 
 NAMING_CONVENTION = {
@@ -127,6 +127,8 @@ accounts = Table(
     Column("revision", BigInteger, nullable=False, server_default="1"),
     Column("greatest_epsilon", BigInteger, nullable=False, server_default="0"),
     Column("greatest_delta", BigInteger, nullable=False, server_default="0"),
+    Column("share_gaussian", Integer, nullable=False, server_default="25"),
+    Column("share_concentrated", Integer, nullable=False, server_default="25"),
     CheckConstraint("(parent IS NULL) = (depth = 0)", name="root"),
     CheckConstraint(_one_of("filter", ("pure", "approximate")), name="filter"),
     CheckConstraint("limit_epsilon > 0 AND limit_delta >= 0", name="limit"),

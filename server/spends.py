@@ -156,6 +156,7 @@ def cost_on(account: Account, loss: Loss) -> Fraction:
         name=account.name,
         limit=account.limit,
         filter=account.filter,
+        shares=account.shares,
         created=account.created,
     )
     return max(account.cost(loss), unspent.cost(loss))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from accountant.filter import NOTHING, FilterKind, Limit, Sums, fits, split_limit
+from accountant.filter import DEFAULT_SHARES, NOTHING, FilterKind, Limit, Sums, fits, split_limit
 from accountant.simulation import distribution, renyi, theorems
 from accountant.simulation.questions import Kind, Repeated
 from privacy.conversions import concentrated_epsilon, gaussian_epsilon
@@ -145,7 +145,7 @@ def _by_limit(count_of: Callable[[Repeated, float, float], int]) -> Callable[[Re
 
 def _of_account(question: Repeated, limit: Limit) -> int:
     """What an account of this server admits of such questions alone: its own filter, its own rounding."""
-    branches = split_limit(limit, FilterKind.APPROXIMATE if limit.delta else FilterKind.PURE)
+    branches = split_limit(limit, FilterKind.APPROXIMATE if limit.delta else FilterKind.PURE, DEFAULT_SHARES)
     each = Sums.of(question.loss())
 
     def fit(count: int) -> bool:

@@ -21,6 +21,8 @@ __all__ = [
     "ReasonNeeded",
     "SecondAccount",
     "SecondRoot",
+    "SharesFixed",
+    "SharesOfPure",
     "UnsuitableBudget",
     "UnsuitableLimit",
     "whose",
@@ -175,6 +177,28 @@ class FilterFixed(Refusal):
     what = "could not change account {it.account.id}: its filter is {it.account.filter.value}"
     why = "How losses add up is chosen once: what was spent was counted that way."
     instead = "Leave <filter> away. Another filter needs another dataset."
+
+
+@dataclass(frozen=True, slots=True)
+class SharesFixed(Refusal):
+    """The account divides its delta otherwise, or has none to divide."""
+
+    account: Account
+
+    what = "could not change account {it.account.id}: its delta is divided for good"
+    why = "How delta is divided is chosen once: chosen after an answer, the account would promise less than its limit."
+    instead = "Leave <delta_shares> away. Another division needs another account."
+
+
+@dataclass(frozen=True, slots=True)
+class SharesOfPure(Refusal):
+    """Shares of delta for an account that has none."""
+
+    code = "invalid_request"
+    usage = True
+    what = "<delta_shares> is not accepted"
+    why = "A pure account has no delta to divide."
+    instead = "Leave it away,\nor choose <approximate>."
 
 
 @dataclass(frozen=True, slots=True)

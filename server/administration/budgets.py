@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from fractions import Fraction
 
-from accountant.account import Account, FilterKind, Limit
+from accountant.account import Account, DeltaShares, FilterKind, Limit
 from accountant.errors import AccountChanged, AccountExists, AccountFrozen, UnknownAccount
+from accountant.filter import DEFAULT_SHARES
 from accountant.ledger import Ledger
 from privacy.numbers import decimal_text
 from server.administration.budget_refusals import (
@@ -25,6 +26,8 @@ from server.administration.budget_refusals import (
     ReasonNeeded,
     SecondAccount,
     SecondRoot,
+    SharesFixed,
+    SharesOfPure,
     UnsuitableBudget,
     UnsuitableLimit,
 )
@@ -61,13 +64,14 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 class OpenBudget:
     """A new account. Without principal and parent it is the dataset's root, which bounds everybody together.
 
-    `delta` is None where none was given. A principal without a parent is opened below the root.
+    `delta` and `shares` are None where none were given. A principal without a parent is opened below the root.
     """
 
     dataset: str
     epsilon: Fraction
     delta: Fraction | None = None
     filter: FilterKind = FilterKind.APPROXIMATE
+    shares: DeltaShares | None = None
     principal: str | None = None
     parent: str | None = None
     name: str | None = None
@@ -99,6 +103,7 @@ class SetBudget:
     epsilon: Fraction
     delta: Fraction | None = None
     filter: FilterKind | None = None
+    shares: DeltaShares | None = None
     principal: str | None = None
     parent: str | None = None
     account: str | None = None
@@ -135,10 +140,12 @@ class Budgets:
     def open(self, request: OpenBudget, *, actor: str) -> Account:
         """Opens an account and writes its grant.
 
-        Refused: DeltaOfPure, DeltaNeeded, NoDataset, NoPrincipal, NoParent, NoRoot, SecondRoot, SecondAccount,
-        UnsuitableBudget.
+        Refused: DeltaOfPure, DeltaNeeded, SharesOfPure, NoDataset, NoPrincipal, NoParent, NoRoot, SecondRoot,
+        SecondAccount, UnsuitableBudget.
         """
         limit = _limit(request.epsilon, request.delta, request.filter, dataset=request.dataset)
+        if request.shares is not None and request.filter is FilterKind.PURE:
+            raise ActRefused(SharesOfPure())
         self.require_dataset(request.dataset)
         if request.principal is not None:
             self.require_principal(request.principal)
@@ -151,6 +158,7 @@ class Budgets:
                 name=request.name or request.principal or ("root" if parent is None else "group"),
                 limit=limit,
                 filter=request.filter,
+                shares=request.shares or DEFAULT_SHARES,
                 actor=actor,
             )
         except AccountExists as exists:
@@ -186,7 +194,7 @@ class Budgets:
         """Opens the account that is meant, or changes its limit; nothing when it has this limit.
 
         A change is made to the limit that was read here, and to no other.
-        Refused: as `open` and `change`; NoAccount, AmbiguousAccount, FilterFixed, ReasonNeeded.
+        Refused: as `open` and `change`; NoAccount, AmbiguousAccount, FilterFixed, SharesFixed, ReasonNeeded.
         """
         found = self._find(request)
         if found is None:
@@ -195,12 +203,15 @@ class Budgets:
                 epsilon=request.epsilon,
                 delta=request.delta,
                 filter=request.filter or FilterKind.APPROXIMATE,
+                shares=request.shares,
                 principal=request.principal,
                 parent=request.parent,
             )
             return BudgetSet(self.open(wanted, actor=actor), Outcome.OPENED)
         if request.filter not in (None, found.filter):
             raise ActRefused(FilterFixed(found))
+        if request.shares not in (None, found.shares) or (request.shares and found.filter is FilterKind.PURE):
+            raise ActRefused(SharesFixed(found))
         limit = _limit(request.epsilon, request.delta, found.filter, dataset=found.dataset)
         if limit == found.limit:
             return BudgetSet(found, Outcome.UNCHANGED)
@@ -303,6 +314,7 @@ def account_body(account: Account) -> dict[str, object]:
         "principal": account.principal,
         "name": account.name,
         "filter": account.filter.value,
+        "delta_shares": None if account.filter is FilterKind.PURE else asdict(account.shares),
         "limit": {"epsilon": decimal_text(account.limit.epsilon), "delta": decimal_text(account.limit.delta)},
         "used_share": decimal_text(min(account.used_share(), Fraction(1)), places=6),
         "remaining": {

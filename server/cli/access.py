@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from accountant.filter import DELTA_MAX, EPSILON_MAX, FilterKind
+from accountant.filter import DELTA_MAX, EPSILON_MAX, DeltaShares, FilterKind
 from server.cli.answers import budget_table
 from server.cli.client import Remote
 from server.cli.failure import UsageError
@@ -101,6 +101,7 @@ def set_budget(
     delta: str | None = option("--delta D", "Limit of delta, for instance 0.000001. Not for pure."),
     principal: str | None = option("--principal NAME", "Who may spend it. Without: the root, for all together."),
     kind: FilterKind | None = option("--filter", "How losses add up; chosen once. Default: approximate."),
+    delta_shares: str | None = option("--delta-shares G,C,S", "Percent of delta, chosen once. Default: 70,10,20."),
     parent: str | None = option("--parent ID", "Account above. Default: the dataset's root."),
     account: str | None = option("--account ID", "Change exactly this account."),
     reason: str | None = option("--reason TEXT", "Needed to change a limit; the ledger keeps it."),
@@ -121,6 +122,7 @@ def set_budget(
         epsilon=amount(epsilon, option="--epsilon", maximum=EPSILON_MAX, unit=PICO),
         delta=exact_delta,
         filter=kind,
+        shares=None if delta_shares is None else _shares(delta_shares),
         principal=principal,
         parent=parent,
         account=account,
@@ -143,6 +145,17 @@ def set_budget(
         lines += ["Next, somebody who may ask:", "  noisegate key create NAME --role analyst"]
         lines += [f"  noisegate budget set --dataset {dataset} --principal NAME --epsilon E --delta D"]
     here.show(done, lines)
+
+
+def _shares(text: str) -> DeltaShares:
+    try:
+        gaussian, concentrated, groups = (int(part) for part in text.split(","))
+        return DeltaShares(gaussian, concentrated, groups)
+    except ValueError:
+        raise UsageError("""--delta-shares is not accepted
+            Three whole percents that add up to 100: for Gaussian noise, for noise that is counted as concentrated,
+            and for showing groups that are not public.
+            Write for instance --delta-shares 70,10,20""") from None
 
 
 def show_budgets(

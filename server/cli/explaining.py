@@ -175,6 +175,7 @@ _COMMANDS = {
     "create_key": "noisegate key create {it.name} --role analyst",
     "delta": "--delta",
     "describe": "noisegate describe {it.dataset}",
+    "delta_shares": "--delta-shares",
     "filter": "--filter",
     "idempotency_key": "--idempotency-key",
     "keys": "noisegate key list",

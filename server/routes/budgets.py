@@ -43,6 +43,7 @@ _EXAMPLE_BODY = {
     "principal": "analyst",
     "limit": {"epsilon": "10", "delta": "0.000001"},
     "filter": "approximate",
+    "delta_shares": {"gaussian": 70, "concentrated": 10, "groups": 20},
 }
 _EXAMPLE_BUDGET = {
     "id": "b_2c9a",
@@ -51,9 +52,10 @@ _EXAMPLE_BUDGET = {
     "principal": "analyst",
     "name": "analyst",
     "filter": "approximate",
+    "delta_shares": {"gaussian": 70, "concentrated": 10, "groups": 20},
     "limit": {"epsilon": "10", "delta": "0.000001"},
     "used_share": "0.05",
-    "remaining": {"epsilon": "9.5", "delta": "0.0000005"},
+    "remaining": {"epsilon": "9.5", "delta": "0.0000002"},
     "reserved": False,
     "queries_left": 95,
     "membership_guess": "1",
@@ -150,8 +152,8 @@ async def get_budget(
         "createBudget",
         "Open a budget",
         "Without `principal` and `parent` it is the dataset's root: the one limit that holds when analysts put their "
-        "answers together. A budget of a principal hangs below the root. `filter` cannot be changed later. "
-        + ONCE_TEXT,
+        "answers together. A budget of a principal hangs below the root. `filter` and `delta_shares` cannot be "
+        "changed later. " + ONCE_TEXT,
         tag="Budgets",
         body=BudgetBody,
         body_examples={
@@ -172,6 +174,7 @@ async def create_budget(request: Request, caller: Annotated[Caller, Depends(role
         epsilon=body.limit.epsilon,
         delta=body.limit.delta,
         filter=body.filter,
+        shares=None if body.delta_shares is None else body.delta_shares.shares(),
         principal=body.principal,
         parent=body.parent,
         name=body.name,

@@ -24,6 +24,7 @@ _ROUTES = {
     "create_key": "POST /v1/principals, then POST /v1/keys",
     "delta": 'field "limit.delta"',
     "describe": "GET /v1/datasets/{it.dataset}",
+    "delta_shares": '"delta_shares"',
     "filter": '"filter"',
     "idempotency_key": "Idempotency-Key",
     "keys": "GET /v1/keys",

@@ -266,6 +266,10 @@ class BudgetAnswer(AnswerModel):
     principal: str | None
     name: str
     filter: FilterWord
+    delta_shares: dict[str, int] | None = Field(
+        description="How the delta is divided, in percent: for Gaussian noise, for noise that is counted as "
+        "concentrated, for showing groups that are not public. Null for a pure account."
+    )
     limit: Amount
     used_share: str = Field(description="From 0 to 1: the least used share over the branches that are alive.")
     remaining: Amount

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
 
-from accountant.filter import DELTA_MAX, EPSILON_MAX, FilterKind
+from accountant.filter import DEFAULT_SHARES, DELTA_MAX, EPSILON_MAX, DeltaShares, FilterKind
 from privacy.bounds import BOUND_MAX, AskedContribution
 from privacy.numbers import ATTO, PICO, parse_decimal
 from server.administration.budgets import REASON_MAX
@@ -283,11 +283,31 @@ class EstimateBody(QueryBody):
     ] = "price"
 
 
+Percent = Annotated[int, Field(ge=0, le=100)]
+
+
 class LimitBody(RequestModel):
     """What all charges of an account may be together."""
 
     epsilon: Epsilon
     delta: Delta = Fraction(0)
+
+
+class DeltaSharesBody(RequestModel):
+    """What of an account's delta is for which noise, in whole percent that add up to 100."""
+
+    gaussian: Percent
+    concentrated: Percent
+    groups: Percent
+
+    @model_validator(mode="after")
+    def _whole(self) -> DeltaSharesBody:
+        self.shares()
+        return self
+
+    def shares(self) -> DeltaShares:
+        """As the accountant has it. Raises ValueError where they do not add up to 100."""
+        return DeltaShares(self.gaussian, self.concentrated, self.groups)
 
 
 class BudgetBody(RequestModel):
@@ -301,6 +321,15 @@ class BudgetBody(RequestModel):
     filter: Annotated[FilterWord, Field(description="How losses add up. Cannot be changed later.")] = (
         FilterKind.APPROXIMATE
     )
+    delta_shares: Annotated[
+        DeltaSharesBody | None,
+        Field(
+            description="How its delta is divided: for Gaussian noise, for noise that is counted as concentrated, and "
+            "for showing groups that are not public. By default "
+            f"{DEFAULT_SHARES.gaussian}, {DEFAULT_SHARES.concentrated} and {DEFAULT_SHARES.groups} percent. Cannot be "
+            "changed later; a pure account has none."
+        ),
+    ] = None
 
 
 class BudgetChangeBody(RequestModel):

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accountant.account import Account, FilterKind, Limit
-from accountant.filter import Branch, split_limit
+from accountant.filter import DEFAULT_SHARES, Branch, split_limit
 from privacy.composition import compose
 from privacy.currency import MU_SQUARED
 from privacy.events import Event, GaussianEvent, GaussianThresholdEvent, LaplaceEvent
@@ -60,7 +60,7 @@ def test_a_new_account_has_everything_left() -> None:
         assert branches == account.alive_branches()
         assert account.used_share() == 0
         assert account.remaining_epsilon() == 1
-    assert opened().remaining_delta() == MICRO / 2
+    assert opened().remaining_delta() == MICRO / 5
     assert opened(delta=Fraction(0)).remaining_delta() == 0
 
 
@@ -99,7 +99,7 @@ def test_a_lowered_limit_leaves_nothing() -> None:
     """Shows that an account below what it already spent admits nothing and shows nothing left."""
     account = after(opened(delta=Fraction(0)), laplace("0.5"))
     limit = Limit(Fraction(1, 4), Fraction(0))
-    account = dataclasses.replace(account, limit=limit, branches=split_limit(limit, FilterKind.PURE))
+    account = dataclasses.replace(account, limit=limit, branches=split_limit(limit, FilterKind.PURE, DEFAULT_SHARES))
     assert account.alive_branches() == ()
     assert account.used_share() == 1
     assert account.remaining_epsilon() == 0
@@ -125,13 +125,13 @@ def test_refusals_name_every_amount() -> None:
 
     threshold = GaussianThresholdEvent(l2_squared=Fraction(1, 10**6), variance=Fraction(1), delta=MICRO)
     [shortage] = opened().explain_refusal(threshold.loss())
-    assert (shortage.measure, shortage.asked, shortage.remaining) == ("delta", MICRO, MICRO / 2)
+    assert (shortage.measure, shortage.asked, shortage.remaining) == ("delta", MICRO, MICRO / 5)
 
 
 def test_remaining_delta_falls_by_what_thresholds_take() -> None:
     """Shows that the cap on deltas is counted down exactly."""
-    threshold = GaussianThresholdEvent(l2_squared=Fraction(1, 10**6), variance=Fraction(1), delta=MICRO / 10)
-    assert after(opened(), threshold, threshold).remaining_delta() == MICRO * 3 / 10
+    threshold = GaussianThresholdEvent(l2_squared=Fraction(1, 10**6), variance=Fraction(1), delta=MICRO / 20)
+    assert after(opened(), threshold, threshold).remaining_delta() == MICRO / 10
 
 
 @given(
@@ -169,10 +169,10 @@ def test_gaussian_prices_that_do_not_exist() -> None:
 
 def test_branches_belong_to_their_limit() -> None:
     """Shows that an account cannot be built from the budgets of a larger limit, nor with more delta than it has."""
-    larger = split_limit(Limit(Fraction(2), MICRO), FilterKind.APPROXIMATE)
+    larger = split_limit(Limit(Fraction(2), MICRO), FilterKind.APPROXIMATE, DEFAULT_SHARES)
     with pytest.raises(AssertionError, match="another limit"):
         dataclasses.replace(opened(), branches=larger)
-    more = split_limit(Limit(Fraction(1), MICRO * 2), FilterKind.APPROXIMATE)
+    more = split_limit(Limit(Fraction(1), MICRO * 2), FilterKind.APPROXIMATE, DEFAULT_SHARES)
     with pytest.raises(AssertionError, match="more than the limit's delta"):
         dataclasses.replace(opened(), branches=more)
-    assert opened().branches.delta * ATTO == MICRO / 2
+    assert opened().branches.delta * ATTO == MICRO / 5

@@ -11,6 +11,7 @@ from sqlalchemy import text
 
 from accountant.connection import open_engine
 from accountant.errors import AccountChanged, AccountExists, AccountFrozen
+from accountant.filter import DeltaShares, FilterKind, split_limit
 from accountant.ledger import Ledger
 from tests.accountant.making import analyst, limit, request, root, spend
 
@@ -109,6 +110,33 @@ def test_two_administrators_do_not_lose_a_change(ledger: Ledger) -> None:
     spend(ledger, request(analyst(ledger, top)))
     assert ledger.account(top.id).revision == seen + 1, "spending is no change of the limit"
     ledger.change_limit(top.id, limit(3), actor="two", reason="second", expected=seen + 1)
+
+
+def test_the_division_of_delta_is_for_good(ledger: Ledger, url: str) -> None:
+    """A grant says how delta is divided, a new limit is divided the same way, and the audit knows both from entries.
+
+    Budgets of another division, however well they fit the row that names it, are not those of the grant.
+    """
+    shares = DeltaShares(60, 15, 25)
+    top = ledger.create_account(
+        dataset="people", parent=None, principal=None, name="root", limit=limit(1, "0.000001"),
+        filter=FilterKind.APPROXIMATE, shares=shares, actor="admin",
+    )  # fmt: skip
+    assert '"delta_shares":{"concentrated":15,"gaussian":60,"groups":25}' in ledger.entries(top.id)[0].details
+    ledger.change_limit(top.id, limit(2, "0.000002"), actor="admin", reason="more")
+    account = ledger.account(top.id)
+    assert account.shares == shares
+    assert account.branches == split_limit(account.limit, FilterKind.APPROXIMATE, shares)
+    assert account.remaining_delta() == Fraction(1, 2 * 10**6)
+    assert ledger.audit().ok
+    other = split_limit(account.limit, FilterKind.APPROXIMATE, DeltaShares(70, 10, 20))
+    execute(
+        url,
+        f"UPDATE accounts SET share_gaussian = 70, share_concentrated = 10, budget_mu_squared = {other.mu_squared}, "
+        f"budget_rho = {other.rho}, budget_delta = {other.delta}, budget_gaussian_delta = {other.gaussian_delta}, "
+        f"budget_concentrated_delta = {other.concentrated_delta} WHERE id = '{top.id}'",
+    )
+    assert [finding.text for finding in ledger.audit().findings] == ["the shares of delta are not those of the grant"]
 
 
 def test_the_guarantee_is_the_greatest_limit(ledger: Ledger) -> None:

@@ -12,9 +12,12 @@ from hypothesis import strategies as st
 
 from accountant.filter import (
     AMOUNT_MAX,
+    DEFAULT_SHARES,
+    FIRST_SHARES,
     NOTHING,
     Branch,
     Branches,
+    DeltaShares,
     FilterKind,
     Limit,
     Sums,
@@ -38,6 +41,11 @@ from privacy.numbers import ATTO, PICO, units_down
 from tests.privacy.vectors import load
 
 MICRO = Fraction(1, 10**6)
+SHARES = st.builds(
+    lambda gaussian, rest: DeltaShares(gaussian, min(rest, 100 - gaussian), 100 - gaussian - min(rest, 100 - gaussian)),
+    st.integers(min_value=0, max_value=100),
+    st.integers(min_value=0, max_value=100),
+)
 SAME_DEVIATION = 20_000  # variance of Laplace noise at epsilon 0.01: its standard deviation is 141.42
 
 
@@ -81,7 +89,7 @@ def reference(accountant: str, mechanism: str) -> int:
 
 def test_pure_sum_meets_the_reference_table() -> None:
     """Shows that (1, 0) admits exactly 100 Laplace queries of 0.01, and no Gaussian query."""
-    branches = split_limit(Limit(Fraction(1), Fraction(0)), FilterKind.PURE)
+    branches = split_limit(Limit(Fraction(1), Fraction(0)), FilterKind.PURE, DEFAULT_SHARES)
     assert reference("basic sum (pure)", "Laplace") == 100 == admitted(laplace("0.01"), branches)
     assert admitted(gaussian(SAME_DEVIATION), branches) == 0
 
@@ -119,7 +127,7 @@ def test_ten_tenths_fill_one() -> None:
         (Limit(Fraction(1), Fraction(0)), FilterKind.PURE),
         (Limit(Fraction(1), MICRO), FilterKind.APPROXIMATE),
     ):
-        branches = split_limit(limit, kind)
+        branches = split_limit(limit, kind, DEFAULT_SHARES)
         sums = NOTHING
         for _ in range(10):
             sums = sums.add(laplace("0.1").loss())
@@ -130,8 +138,8 @@ def test_ten_tenths_fill_one() -> None:
 
 
 def test_split_of_a_limit() -> None:
-    """Shows the split of (1, 1e-6): half for thresholds, a quarter each for two branches, nothing for the pure one."""
-    branches = split_limit(Limit(Fraction(1), MICRO), FilterKind.APPROXIMATE)
+    """Shows the first split of (1, 1e-6): half for thresholds, a quarter each for two branches."""
+    branches = split_limit(Limit(Fraction(1), MICRO), FilterKind.APPROXIMATE, FIRST_SHARES)
     assert branches.pure == 10**12
     assert branches.delta == 5 * 10**11
     assert branches.gaussian_delta == branches.concentrated_delta == 25 * 10**10
@@ -148,24 +156,47 @@ def test_split_of_a_limit() -> None:
 @given(
     epsilon=st.integers(min_value=1, max_value=10**18),
     delta=st.integers(min_value=4, max_value=10**16),
+    shares=SHARES,
 )
 @settings(max_examples=60, deadline=None)
-def test_budgets_are_within_the_limit(epsilon: int, delta: int) -> None:
+def test_budgets_are_within_the_limit(epsilon: int, delta: int, shares: DeltaShares) -> None:
     """Shows for limits of any size that shares add up to delta at most and every budget can be stored."""
-    branches = split_limit(Limit(epsilon * PICO, delta * ATTO), FilterKind.APPROXIMATE)
+    branches = split_limit(Limit(epsilon * PICO, delta * ATTO), FilterKind.APPROXIMATE, shares)
     assert branches.delta + branches.gaussian_delta + branches.concentrated_delta <= delta
     assert branches.pure == epsilon
     for budget in (branches.mu_squared, branches.rho):
         assert budget is None or 0 < budget <= AMOUNT_MAX
 
 
-def test_the_gaussian_budget_keeps_its_delta() -> None:
-    """Shows that a Gaussian with the whole budget is (E, delta/4)-DP, by the formula of the other direction."""
+@pytest.mark.parametrize("shares", [FIRST_SHARES, DEFAULT_SHARES, DeltaShares(100, 0, 0)])
+def test_the_gaussian_budget_keeps_its_delta(shares: DeltaShares) -> None:
+    """Shows that a Gaussian with the whole budget is (E, g delta)-DP, by the formula of the other direction."""
+    share = MICRO * shares.gaussian / 100
     for epsilon in ("0.1", "1", "10"):
-        branches = split_limit(Limit(Fraction(epsilon), MICRO), FilterKind.APPROXIMATE)
+        branches = split_limit(Limit(Fraction(epsilon), MICRO), FilterKind.APPROXIMATE, shares)
         assert branches.mu_squared is not None
         root = Fraction(math.isqrt(branches.mu_squared * 10**12), 10**12)  # not above the root of the budget
-        assert gaussian_delta(mu=root, epsilon=Fraction(epsilon)) <= MICRO / 4
+        assert share * Fraction(999, 1000) < gaussian_delta(mu=root, epsilon=Fraction(epsilon)) <= share
+
+
+@pytest.mark.parametrize("wrong", [(71, 10, 20), (70, 10, 19), (-1, 51, 50), (101, -1, 0), (0, 0, 0)])
+def test_shares_are_a_whole(wrong: tuple[int, int, int]) -> None:
+    """Shows that shares which give delta twice, waste it or are negative cannot be made."""
+    with pytest.raises(ValueError, match="add up to 100"):
+        DeltaShares(*wrong)
+
+
+def test_counts_that_an_account_affords() -> None:
+    """Shows that of (1, 1e-6) the division of new accounts leaves 1,082 counts of deviation 141.4, the first one 986,
+    and that a share of nothing is a branch that nothing fits."""
+    limit, count = Limit(Fraction(1), MICRO), gaussian(SAME_DEVIATION)
+    counts = [
+        admitted(count, split_limit(limit, FilterKind.APPROXIMATE, shares))
+        for shares in (DEFAULT_SHARES, FIRST_SHARES, DeltaShares(0, 0, 100))
+    ]
+    assert counts == [1082, 986, 0]
+    groups = GaussianThresholdEvent(l2_squared=Fraction(1), variance=Fraction(10**9), delta=ATTO)
+    assert admitted(groups, split_limit(limit, FilterKind.APPROXIMATE, DeltaShares(100, 0, 0))) == 0
 
 
 @pytest.mark.parametrize(
@@ -190,15 +221,15 @@ def test_limits_are_exact(wrong: object) -> None:
 def test_kinds_and_deltas_belong_together() -> None:
     """Shows that a pure account has no delta, and an approximate one enough of it to share."""
     with pytest.raises(ValueError, match="pure account has delta 0"):
-        split_limit(Limit(Fraction(1), MICRO), FilterKind.PURE)
+        split_limit(Limit(Fraction(1), MICRO), FilterKind.PURE, DEFAULT_SHARES)
     for delta in (0, 3):
         with pytest.raises(ValueError, match="needs a delta"):
-            split_limit(Limit(Fraction(1), delta * ATTO), FilterKind.APPROXIMATE)
+            split_limit(Limit(Fraction(1), delta * ATTO), FilterKind.APPROXIMATE, DEFAULT_SHARES)
 
 
 def test_a_pure_account_admits_no_delta() -> None:
     """Shows that neither a delta of one atto nor a charge without a pure epsilon enters a pure account."""
-    branches = split_limit(Limit(Fraction(10), Fraction(0)), FilterKind.PURE)
+    branches = split_limit(Limit(Fraction(10), Fraction(0)), FilterKind.PURE, DEFAULT_SHARES)
     box = TruncatedGeometricEvent(epsilon=Fraction(1, 10), delta=Fraction(1, 10**200))
     assert fits(NOTHING.add(laplace("0.1").loss()), branches)
     assert not fits(NOTHING.add(box.loss()), branches)
@@ -208,7 +239,7 @@ def test_a_pure_account_admits_no_delta() -> None:
 
 def test_branches_die_and_others_carry_on() -> None:
     """Shows the union: a Gaussian kills the pure branch for good, and the others take the account further."""
-    branches = split_limit(Limit(Fraction(1), MICRO), FilterKind.APPROXIMATE)
+    branches = split_limit(Limit(Fraction(1), MICRO), FilterKind.APPROXIMATE, DEFAULT_SHARES)
     sums = NOTHING
     assert alive_branches(sums, branches) == (Branch.PURE, Branch.GAUSSIAN, Branch.CONCENTRATED)
     sums = sums.add(laplace("0.5").loss())
@@ -225,14 +256,14 @@ def test_branches_die_and_others_carry_on() -> None:
 
 def test_many_small_laplace_queries_pass_the_pure_sum() -> None:
     """Shows that the union admits more than the pure sum: Laplace queries of 0.01 go on after the hundredth."""
-    branches = split_limit(Limit(Fraction(1), MICRO), FilterKind.APPROXIMATE)
+    branches = split_limit(Limit(Fraction(1), MICRO), FilterKind.APPROXIMATE, DEFAULT_SHARES)
     count = admitted(laplace("0.01"), branches)
     assert 400 < count < reference("zCDP filter, tight Laplace rho", "Laplace")
 
 
 def test_the_cap_on_deltas_is_its_own() -> None:
-    """Shows that deltas of thresholds stop at half of the limit's, whatever else is left."""
-    branches = split_limit(Limit(Fraction(1), MICRO), FilterKind.APPROXIMATE)
+    """Shows that deltas of thresholds stop at their share of the limit's, whatever else is left."""
+    branches = split_limit(Limit(Fraction(1), MICRO), FilterKind.APPROXIMATE, FIRST_SHARES)
     event = GaussianThresholdEvent(l2_squared=Fraction(1), variance=Fraction(10**9), delta=Fraction(1, 10**7))
     assert admitted(event, branches) == 5
     sums = NOTHING.add(event.loss().times(5))
@@ -242,16 +273,16 @@ def test_the_cap_on_deltas_is_its_own() -> None:
 
 
 def test_true_loss_of_what_is_admitted() -> None:
-    """Shows with exact composition of randomised response that the Gaussian branch keeps (1, delta/4), not vacuously.
+    """Shows with exact composition of randomised response that the Gaussian branch keeps its delta, not vacuously.
 
     The optimum for k boxes of 0.01 (Kairouz, Oh and Viswanath 2015, Theorem 3.3) is far within delta after all that
     the filter admits, and beyond it after twice as many.
     """
-    branches = split_limit(Limit(Fraction(1), MICRO), FilterKind.APPROXIMATE)
+    branches = split_limit(Limit(Fraction(1), MICRO), FilterKind.APPROXIMATE, DEFAULT_SHARES)
     box = TruncatedGeometricEvent(epsilon=Fraction(1, 100), delta=ATTO)
     count = admitted(box, branches)
     with mpmath.workdps(40):
-        assert _response_delta(count) <= mpmath.mpf("1e-6") / 4
+        assert _response_delta(count) <= mpmath.mpf("1e-6") * 7 / 10
         assert _response_delta(2 * count) > mpmath.mpf("1e-6")
 
 
@@ -287,33 +318,35 @@ _EVENTS = st.one_of(
 @given(
     charges=st.lists(st.lists(_EVENTS, min_size=1, max_size=3), max_size=40),
     pure=st.booleans(),
+    shares=SHARES,
 )
 @settings(max_examples=80, deadline=None)
-def test_no_sequence_exceeds_every_budget(charges: list[list[Event]], pure: bool) -> None:
+def test_no_sequence_exceeds_every_budget(charges: list[list[Event]], pure: bool, shares: DeltaShares) -> None:
     """Shows that after any sequence the exact losses are within delta's cap and within some branch's true budget."""
     limit = Limit(Fraction(1), Fraction(0) if pure else MICRO)
-    branches = split_limit(limit, FilterKind.PURE if pure else FilterKind.APPROXIMATE)
+    branches = split_limit(limit, FilterKind.PURE if pure else FilterKind.APPROXIMATE, shares)
     sums, truth = NOTHING, ZERO_LOSS
     for events in charges:
         loss = compose(events)
         if not fits(sums.add(loss), branches):
             continue
         sums, truth = sums.add(loss), truth + loss
-        assert truth.delta <= limit.delta / 2
-        assert _within(truth, limit)
+        assert truth.delta <= limit.delta * shares.groups / 100
+        assert _within(truth, limit, shares)
         assert not pure or truth.pure is not None
 
 
-def _within(truth: Loss, limit: Limit) -> bool:
+def _within(truth: Loss, limit: Limit, shares: DeltaShares) -> bool:
     if truth.pure is not None and truth.pure <= limit.epsilon:
         return True
     if limit.delta == 0:
         return False
-    share = limit.delta / 4
     assert truth.mu_squared is not None
     assert truth.rho is not None
-    return truth.mu_squared <= gaussian_mu_squared(epsilon=limit.epsilon, delta=share) or (
-        truth.rho <= concentrated_rho(epsilon=limit.epsilon, delta=share)
+    gaussian_share, concentrated_share = (limit.delta * share / 100 for share in (shares.gaussian, shares.concentrated))
+    return bool(
+        (gaussian_share and truth.mu_squared <= gaussian_mu_squared(epsilon=limit.epsilon, delta=gaussian_share))
+        or (concentrated_share and truth.rho <= concentrated_rho(epsilon=limit.epsilon, delta=concentrated_share))
     )
 
 
@@ -353,7 +386,7 @@ def test_huge_amounts_are_infinite() -> None:
     assert sums.add(laplace("0.1").loss()).pure is None
     assert Sums.of(GaussianEvent(l2_squared=Fraction(10**12), variance=Fraction(1)).loss()).mu_squared is None
     assert Sums(delta=AMOUNT_MAX).plus(Sums(delta=1)).delta == AMOUNT_MAX
-    assert not fits(sums, split_limit(Limit(Fraction(10**6), Fraction(0)), FilterKind.PURE))
+    assert not fits(sums, split_limit(Limit(Fraction(10**6), Fraction(0)), FilterKind.PURE, DEFAULT_SHARES))
 
 
 def test_sums_cannot_be_negative() -> None:
@@ -366,7 +399,7 @@ def test_sums_cannot_be_negative() -> None:
 def test_a_session_closes_the_concentrated_branch_for_good() -> None:
     """Shows that what stays open beside others leaves the pure and the Gaussian branch, and that no later charge is
     admitted by the sum of rho; the same comparisons released at once leave it alive."""
-    branches = split_limit(Limit(Fraction(1), MICRO), FilterKind.APPROXIMATE)
+    branches = split_limit(Limit(Fraction(1), MICRO), FilterKind.APPROXIMATE, DEFAULT_SHARES)
     scales = {"threshold_scale": Fraction(2000), "query_scale": Fraction(2000), "moves": Fraction(1)}
     session, at_once = (
         kind(sensitivity=Fraction(1), hits=Fraction(1), **scales).loss()

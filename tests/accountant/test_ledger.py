@@ -200,8 +200,8 @@ class TestReserve:
         assert ledger.account(leaf.id) == now
 
     def test_delta_has_its_own_cap(self, ledger: Ledger) -> None:
-        """Thresholds spend delta; half of the limit's delta is for them."""
-        leaf = analyst(ledger, root(ledger, epsilon=10, delta="1e-3", pure=False), epsilon=1, delta="4e-7", pure=False)
+        """Thresholds spend delta; a fifth of the limit's delta is for them."""
+        leaf = analyst(ledger, root(ledger, epsilon=10, delta="1e-3", pure=False), epsilon=1, delta="1e-6", pure=False)
         event = TruncatedGeometricEvent(epsilon=Fraction(1, 10), delta=Fraction(1, 10**7))
         for name in ("a", "b"):
             reserved = ledger.reserve(request(leaf, core(name, event)))

@@ -66,6 +66,7 @@ def test_a_sound_ledger(used: Ledger) -> None:
         ("UPDATE accounts SET spent_mu_squared = 0 WHERE parent IS NULL", {"wrong_balance", "wrong_tree"}),
         ("UPDATE accounts SET limit_epsilon = limit_epsilon * 2", {"wrong_limit"}),
         ("UPDATE accounts SET budget_rho = budget_rho * 2", {"wrong_limit"}),
+        ("UPDATE accounts SET share_gaussian = 75, share_concentrated = 5", {"wrong_limit"}),
         ("UPDATE accounts SET hash = 'x' WHERE parent IS NULL", {"wrong_head"}),
         ("UPDATE accounts SET dataset = 'visits' WHERE parent IS NULL", {"wrong_tree"}),
         ("UPDATE ledger_meta SET sequence = 18", {"wrong_head"}),

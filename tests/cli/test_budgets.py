@@ -91,6 +91,20 @@ def test_delta_fits_the_filter(home: Path) -> None:
     refused(budget(home, "--epsilon", "1", "--delta", "0.001", "--filter", "approximate"), "its filter is pure")
 
 
+def test_delta_is_divided_once(home: Path) -> None:
+    """The shares that were chosen stay with every later limit; others are refused, and so is what is no division."""
+    limit = ("--epsilon", "1", "--delta", "0.000001")
+    for wrong in ("70,10", "70,10,21", "a,b,c", "70,30,-0.5", "110,-10,0"):
+        refused(budget(home, *limit, "--delta-shares", wrong), "--delta-shares is not accepted", code=2)
+    opened = budget(home, *limit, "--delta-shares", "60,15,25", "--json").json
+    assert opened["delta_shares"] == {"gaussian": 60, "concentrated": 15, "groups": 25}
+    assert opened["remaining"]["delta"] == "0.00000025"
+    more = ("--epsilon", "2", "--delta", "0.000002", "--reason", "more")
+    refused(budget(home, *more, "--delta-shares", "70,10,20"), "its delta is divided for good")
+    changed = budget(home, *more, "--delta-shares", "60,15,25", "--json").json
+    assert (changed["delta_shares"], changed["remaining"]["delta"]) == (opened["delta_shares"], "0.0000005")
+
+
 def test_unknown_names_are_told(with_root: Path) -> None:
     """Unknown dataset (with the nearest name), principal, parent and account."""
     at = ("--home", str(with_root))

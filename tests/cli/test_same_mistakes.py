@@ -224,6 +224,7 @@ def _reason(reason: str, status: int, code: str, *forms: str) -> Mistake:
 
 
 BOTH = ("http", "command")
+_SHARES = {"gaussian": 60, "concentrated": 20, "groups": 20}
 MISTAKES: dict[str, Mistake] = {
     "a dataset that never was": _budget(
         {"dataset": "peple"}, ("--dataset", "peple", *OPTIONS), 404, "not_found", 1, "NoDataset"
@@ -248,6 +249,19 @@ MISTAKES: dict[str, Mistake] = {
         rooted=False,
     ),
     "a pure budget with a delta": _amounts("1", "0.001", "DeltaOfPure", filter="pure"),
+    "a pure budget that divides a delta": _budget(
+        {"filter": "pure", "limit": {"epsilon": "1", "delta": "0"}, "delta_shares": _SHARES},
+        ("--dataset", "people", "--epsilon=1", "--filter=pure", "--delta-shares=60,20,20"),
+        *(422, "invalid_request", 2, "SharesOfPure"),
+        rooted=False,
+    ),
+    "shares of delta that are no whole": _budget(
+        {"delta_shares": {**_SHARES, "groups": 21}},
+        ("--dataset", "people", *OPTIONS, "--delta-shares=60,20,21"),
+        *(422, "invalid_request", 2, ""),
+        forms=BOTH,
+        rooted=False,
+    ),
     "an approximate budget without a delta": _amounts("1", "0", "DeltaNeeded"),
     "an epsilon of zero": _amounts("0", "0.001", "", *BOTH),
     "an epsilon below zero": _amounts("-1", "0.001", "", *BOTH),
@@ -478,6 +492,8 @@ EXAMPLES: tuple[Refusal, ...] = (
     of_budgets.DeltaOfPure(),
     of_budgets.DeltaNeeded(given=False),
     of_budgets.FilterFixed(ACCOUNT),
+    of_budgets.SharesFixed(ACCOUNT),
+    of_budgets.SharesOfPure(),
     of_budgets.ReasonNeeded(ACCOUNT),
     of_budgets.FrozenAccount("b_1"),
     of_budgets.ChangedBudget("b_1"),

@@ -227,7 +227,7 @@ def test_one_account_does_not_get_what_the_other_one_bought_for_less(
 
 
 def test_a_refusal_for_want_of_delta_names_the_delta_that_fits(analyst: Callable[..., Any]) -> None:
-    """An account whose half delta is below the policy's: the advice of refusal and estimate is accepted."""
+    """An account whose share of delta for groups is below the policy's: the advice is accepted."""
     call = analyst("5", "0.000000001")
     status, refused = call("/v1/queries", HIDDEN)
     assert (status, refused["code"]) == (403, "budget_exhausted")
@@ -235,7 +235,7 @@ def test_a_refusal_for_want_of_delta_names_the_delta_that_fits(analyst: Callable
     estimate = call("/v1/estimates", HIDDEN)[1]
     assert estimate["verdict"] == "rejected_budget"
     assert estimate["refusal"]["instead"][0] == refused["instead"][0]
-    assert named == "0.0000000005"
+    assert named == "0.0000000002"
     status, answer = call("/v1/queries", HIDDEN, delta=named)
     assert status == 200, answer
     status, refused = call("/v1/queries", HIDDEN, delta="0.0000001")

@@ -81,7 +81,7 @@ def test_an_account_that_never_rests_is_told_so_and_not_charged(
 
     def another() -> None:
         sql = f"SELECT COUNT(*) AS n FROM people WHERE age > {20 + next(places)}"
-        answer_to(services, question(sql, who, epsilon="0.1", noise=GAUSSIAN))
+        answer_to(services, question(sql, who, epsilon="0.03", noise=GAUSSIAN))
 
     between(services, monkeypatch, another, agreed_price.PRICINGS_MAX + 1)
     asked = question("SELECT COUNT(*) AS n FROM people", who, epsilon="1", noise=LAPLACE)

@@ -318,11 +318,11 @@ def test_an_own_epsilon_takes_the_same_noise_from_the_floor_on() -> None:
     assert 3 * sold.cost < named.cost
     path = (account(1, "1e-6"),)
     assert [found(own).family.value for own in ("0.5", "0.75", "0.99", "1")] == ["gaussian"] * 2 + ["laplace"] * 2
-    # Twin: preferred noise first, as for a spend. The promise of 0.94 costs less than that of 0.93 then.
-    last = found("0.93", NoiseFamily.GAUSSIAN)
+    # Twin: preferred noise first, as for a spend. The promise of 0.99 costs less than that of 0.98 then.
+    last = found("0.98", NoiseFamily.GAUSSIAN)
     assert last.admitted
-    assert not found("0.94", NoiseFamily.GAUSSIAN).admitted
-    assert found("0.94").cost < last.cost
+    assert not found("0.99", NoiseFamily.GAUSSIAN).admitted
+    assert found("0.99").cost < last.cost
 
 
 def test_on_a_pure_account_both_ways_to_spend_are_the_same() -> None:
@@ -352,13 +352,13 @@ def test_an_own_epsilon_beyond_the_policy_is_refused_in_the_accounts_words() -> 
 
 
 def test_a_delta_that_never_fits_names_the_one_that_does() -> None:
-    """The policy's delta is above half of the account's: refused as priced, and what is named is admitted."""
+    """The policy's delta is above the account's share for groups: refused as priced, and what is named is admitted."""
     dataset = with_limits(delta_per_query=Fraction(1, 10**6))
     path = (account(1, "1e-6", name="leaf", parent="root"), account(20, "1e-5", name="root"))
     priced = ask(Wish(), path, "hidden", dataset)
     assert not priced.admitted
     fits = pricing.delta_that_fits(path, priced.loss)
-    assert fits == Fraction(5, 10**7)
+    assert fits == Fraction(2, 10**7)
     assert ask(Wish(delta=fits), path, "hidden", dataset).admitted
     assert pricing.delta_that_fits(path, ask(Wish(delta=fits), path, "hidden", dataset).loss) is None
 

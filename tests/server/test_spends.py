@@ -290,5 +290,5 @@ def test_what_a_spend_bought_goes_on_serving_it(limit: tuple[object, object], no
         (least,) = (price for price in again.enough if price.family is bought.family)
         assert quality_of(bought.price, Fraction(1)) >= quality_of(least, Fraction(1))
         # A clearly smaller spend does not serve it.
-        smaller = ask(replace(wish, epsilon=(wish.epsilon or 0) * Fraction(3, 4)), (leaf,), dataset=POLICY)
+        smaller = ask(replace(wish, epsilon=(wish.epsilon or 0) * Fraction(1, 2)), (leaf,), dataset=POLICY)
         assert smaller.price.amount < least.amount
