@@ -31,6 +31,7 @@ from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.public import is_constant_relation
 from sql_rewrite.public_values import is_known, public_literals
+from sql_rewrite.quantified import among_values, quantified_query
 from sql_rewrite.refuse import refuse
 from sql_rewrite.scope import Cte, Scope
 from sql_rewrite.syntax import consume, populated
@@ -284,6 +285,12 @@ class KnownQueries:
         """A nested query in an expression of a known one; None for what is none."""
         if isinstance(node, exp.Subquery):
             return self.scalar(node, scope)
+        query = quantified_query(node, self._text)
+        if query is not None:
+            table = self.table(query, scope)
+            if len(table.names) != 1:
+                raise self._columns(node)
+            return among_values(lifter, node, [value for (value,) in table.rows], table.kinds[0])
         if isinstance(node, exp.Exists):
             return Literal(value=bool(self.table(node.this, scope).rows), type=ColumnType.BOOLEAN)
         if not isinstance(node, exp.In):

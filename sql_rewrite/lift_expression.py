@@ -124,6 +124,10 @@ class ExpressionLift:
             raise unread(self, node)
         return reader(self, node)
 
+    def nested(self, node: exp.Expr) -> Expression | None:
+        """What a node with a nested query in it stands for, None where it is not read as one. Errors: Refused."""
+        return None if self._member is None else self._member(self, node)
+
     def make(self, node: exp.Expr, operator: str, *arguments: Expression) -> Expression:
         """Builds an operator and gives its refusal a place in the text."""
         try:

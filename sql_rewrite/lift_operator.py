@@ -35,6 +35,9 @@ _BINARY: dict[type[exp.Expr], str] = {
 }
 
 
+_QUANTIFIERS = frozenset({exp.Any, exp.All})
+"""What a comparison with several rows has on its right side."""
+
 _MAYBE_INTERVALS = frozenset({exp.Sub, exp.Anonymous, exp.Paren})
 """What a difference of moments may be."""
 
@@ -61,6 +64,10 @@ def _connector(lifter: Lifter, node: exp.Expr) -> Expression:
 
 def _binary(lifter: Lifter, node: exp.Expr) -> Expression:
     consume(node, "this", "expression", text=lifter.text, what=worded(node))
+    if type(node.expression) in _QUANTIFIERS:
+        quantified = lifter.nested(node)
+        if quantified is not None:
+            return quantified
     if _maybe_interval(lifter, node.this) or _maybe_interval(lifter, node.expression):
         found = compared(lifter, node, _BINARY[type(node)], node.this, node.expression)
         if found is not None:

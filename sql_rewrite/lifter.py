@@ -44,6 +44,10 @@ class Lifter(Protocol):
         """The typed form of a node. `like` is a sibling whose type an untyped NULL takes."""
         ...
 
+    def nested(self, node: exp.Expr) -> Expression | None:
+        """What a node with a nested query in it stands for, None where it is not read as one."""
+        ...
+
     def siblings(self, nodes: Sequence[exp.Expr]) -> list[Expression]:
         """Operands that must share a type: NULLs and text literals take the type of the others."""
         ...

@@ -37,6 +37,7 @@ from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.nested_block import LEAVES_MAX
 from sql_rewrite.plan import Join, Source, UnitGroups
 from sql_rewrite.public_membership import KnownTables, PublicMembership, leaves_out
+from sql_rewrite.quantified import among_cells, among_values, as_exists, named_keys, quantified_query, refused
 from sql_rewrite.references import reference
 from sql_rewrite.refuse import refuse
 from sql_rewrite.rows import Rows
@@ -86,6 +87,7 @@ class Membership:
         self._groups = groups
         self._read: dict[int, Expression | None] = {}
         self._kept: list[exp.Expr] = []
+        self._tables = known
         self._known = PublicMembership(names, dataset, text, public, constants, known)
         self._correlated = Correlated(names, dataset, text, rows=rows, inner=inner)
 
@@ -104,6 +106,9 @@ class Membership:
             if found is None:
                 self._correlated.check_others(node)
             return found
+        query = quantified_query(node, self._text)
+        if query is not None:
+            return self._quantified(lifter, node, query)
         found = self._known.over_query(lifter, node, made=True)
         if found is not None:
             return found
@@ -113,6 +118,48 @@ class Membership:
         found = self._in(lifter, node)
         found = self._listed(lifter, node) if found is None else found
         return self._known.read(lifter, node) if found is None else found
+
+    def _quantified(self, lifter: ExpressionLift, node: exp.Expr, query: exp.Expr) -> Expression | None:
+        """A comparison with any or all rows of a nested query (quantified.py). Errors: Refused."""
+        if not isinstance(query, exp.Select) or len(query.expressions) == 1:
+            table = self._tables(query, False)
+            if table is not None and len(table.names) == 1:
+                return among_values(lifter, node, [value for (value,) in table.rows], table.kinds[0])
+        if not isinstance(query, exp.Select) or len(query.expressions) != 1:
+            return None
+        one = exp.Subquery(this=query.copy())
+        value = self._scalar(one)
+        if value is not None:
+            return among_cells(lifter, node, [(Literal(value=True, type=ColumnType.BOOLEAN), value)])
+        inner = named_keys(query, "value_of_row")
+        self._kept += [one, inner]
+        released = self._groups(exp.Subquery(this=inner))
+        if released is not None:
+            name = inner.expressions[0].alias.lower()
+            found = [released.columns(place)[name] for place in range(len(released.cells))]
+            return among_cells(lifter, node, list(zip(released.there, found, strict=True)))
+        exists = as_exists(node, query)
+        if exists is not None and self._may_be_null(lifter, node, query):
+            exists = None
+        if exists is None:
+            raise refused(node, query, self._text)
+        self._kept.append(exists)
+        try:
+            return lifter.lift(exists)
+        except Refused as other:
+            if any(finding.code != "correlated_subquery" for finding in other.findings):
+                raise
+            raise refused(node, query, self._text) from None
+
+    def _may_be_null(self, lifter: ExpressionLift, node: exp.Expr, query: exp.Select) -> bool:
+        """Whether a side of such a comparison can be NULL where that is not as good as false."""
+        if isinstance(node.expression, exp.Any) and leaves_out(node):
+            return False
+        names = self._correlated.names_of(query)
+        if names is None:
+            return True
+        inner = ExpressionLift(self._text, names.resolve, lifter.parameters)
+        return lifter.lift(node.this).nullable or inner.lift(query.expressions[0].unalias()).nullable
 
     def _in(self, lifter: ExpressionLift, node: exp.In) -> Expression | None:
         query, column = node.args["query"], node.this.unnest()

@@ -34,7 +34,7 @@ REPEATED_MAX = 1_000
 
 _NUMBERS = (ColumnType.INTEGER, ColumnType.NUMBER)
 
-_QUANTIFIED = re.compile(r"(=|<>)\s*(any|all)\b")
+_QUANTIFIED = re.compile(r"(=|<>)\s*(any|some|all)\b")
 _SPELLED = ("semi", "anti", "entropy", "repeat", "format", "mad")
 
 

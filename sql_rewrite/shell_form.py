@@ -110,6 +110,8 @@ class NodeWriter:
             return self._value(node)
         if isinstance(node, exp.Exists) or (isinstance(node, exp.In) and node.args.get("query") is not None):
             return self._membership(node)
+        if isinstance(node, exp.Any | exp.All):
+            return self._quantifier(node)
         if isinstance(node, _CUTS):
             return self._limit(node)
         if isinstance(node, exp.Group):
@@ -158,6 +160,15 @@ class NodeWriter:
         consume(node, "this", "query", text=self.nodes.text, what="IN")
         left = self.copy(node.this)
         return exp.In(this=left, query=exp.Subquery(this=self._released(node.args["query"]).plain()))
+
+    def _quantifier(self, node: exp.Any | exp.All) -> exp.Expr:
+        """ANY or ALL rows of a query, beside a comparison."""
+        if not isinstance(node.this, _QUERIES):
+            raise self.nodes.refusal(node)
+        if self.form is Form.SIMULATED:
+            raise NotSimulated
+        consume(node, "this", text=self.nodes.text, what="ANY or ALL")
+        return type(node)(this=exp.Subquery(this=self._released(node.this).plain()))
 
     def _limit(self, node: exp.Expr) -> exp.Expr:
         consume(node, "expression", text=self.nodes.text, what="LIMIT")

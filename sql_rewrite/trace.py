@@ -188,6 +188,8 @@ class Tracer:
             return self._nested(node)
         if isinstance(node, exp.Exists) or (isinstance(node, exp.In) and node.args.get("query") is not None):
             return UNKNOWN
+        if isinstance(node, exp.Any | exp.All):
+            return UNKNOWN
         if isinstance(node, _SAME_SHAPE):
             return self.trace(node.this)
         if isinstance(node, exp.Window):

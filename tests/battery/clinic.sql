@@ -960,3 +960,21 @@ SELECT COUNT(*) FROM visits v JOIN (SELECT hospital_id FROM hospitals WHERE regi
 
 -- answered
 SELECT COUNT(*) FROM patients WHERE EXISTS (SELECT MAX(beds) FROM hospitals WHERE beds > 5000)
+
+-- answered
+SELECT COUNT(*) FROM visits WHERE cost > ANY (SELECT beds FROM hospitals) AND NOT (cost < ALL (SELECT NULLIF(beds, 100) FROM hospitals))
+
+-- answered
+SELECT COUNT(*), COUNT_IF(cost < ANY (SELECT beds FROM hospitals WHERE beds > 10000)) FROM visits WHERE cost <= ALL (SELECT beds FROM hospitals WHERE beds > 10000)
+
+-- answered
+SELECT COUNT(*) FROM visits WHERE cost > ALL (SELECT AVG(cost) FROM visits GROUP BY department)
+
+-- answered
+WITH r AS (SELECT department, AVG(cost) AS a FROM visits GROUP BY department) SELECT department, COUNT(*) FROM visits WHERE cost > ANY (SELECT a FROM r WHERE department <> 'General') GROUP BY department
+
+-- answered
+SELECT COUNT(*) FROM visits v WHERE v.cost >= ALL (SELECT w.cost FROM visits w WHERE w.patient_id = v.patient_id)
+
+-- answered
+SELECT department, COUNT(*) FROM visits GROUP BY department HAVING COUNT(*) >= ALL (SELECT COUNT(*) FROM visits GROUP BY department)

@@ -844,3 +844,12 @@ SELECT sex, "true", "false" FROM (PIVOT people ON smoker IN (true, false) USING 
 
 -- answered: an unpivot repeats each row
 SELECT k, AVG(v) FROM people UNPIVOT (v FOR k IN (age, hours)) GROUP BY k
+
+-- answered: a nested query of constants is a constant
+SELECT (SELECT 1) AS x, COUNT(*) FROM people GROUP BY 1
+
+-- answered: a nested query of constants is a constant
+SELECT COUNT(*) FROM people GROUP BY (SELECT 1)
+
+-- answered: a nested query of constants is a constant
+SELECT COUNT(*) FROM people WHERE age IN (SELECT 17)

@@ -35,16 +35,16 @@ SELECT SUM(CASE WHEN EXISTS (SELECT 1 FROM visits) THEN 1 ELSE 0 END) FROM peopl
 SELECT COUNT(*) FILTER (WHERE age IN (SELECT age FROM people)) FROM people
 
 -- refused: correlated_subquery
-SELECT (SELECT 1) AS x, COUNT(*) FROM people GROUP BY 1
+SELECT (SELECT hours FROM people) AS x, COUNT(*) FROM people GROUP BY 1
 
 -- refused: correlated_subquery
-SELECT COUNT(*) FROM people GROUP BY (SELECT 1)
+SELECT COUNT(*) FROM people GROUP BY (SELECT hours FROM people)
 
 -- refused: correlated_subquery
 SELECT COUNT(*) FROM people WHERE id IN (SELECT id FROM visits)
 
 -- refused: correlated_subquery
-SELECT COUNT(*) FROM people WHERE age IN (SELECT 1)
+SELECT COUNT(*) FROM people WHERE age IN (SELECT 1 FROM visits)
 
 -- refused: correlated_subquery
 SELECT COUNT(*) FROM people WHERE (SELECT income FROM people p2 WHERE p2.person_id = 7) > 0
@@ -56,12 +56,12 @@ SELECT COUNT(*) FROM people WHERE income = (SELECT income FROM people p WHERE p.
 SELECT COUNT_IF(EXISTS (SELECT 1 FROM visits)) FROM people
 
 -- refused: correlated_subquery
-SELECT COUNT(*) FROM people WHERE age = ANY (SELECT 1)
+SELECT COUNT(*) FROM people WHERE age = ANY (SELECT q.age FROM people q WHERE q.person_id = 7)
 
 -- refused: unsupported_sql
 SELECT COUNT(*) FROM people WHERE age > ALL (SELECT age FROM people)
 
--- refused: unsupported_sql
+-- refused: correlated_subquery
 SELECT COUNT(*) FROM people WHERE age = SOME (SELECT age FROM people)
 
 -- refused: unsupported_sql
@@ -73,8 +73,8 @@ SELECT COUNT(*) FROM people WHERE age IN 1
 -- refused: correlated_subquery
 SELECT COUNT(*) FROM people WHERE (age, hours) IN (SELECT age, hours FROM people)
 
--- refused: unsupported_sql
-SELECT n > ALL (SELECT COUNT(*) FROM people GROUP BY sex) FROM (SELECT COUNT(*) AS n FROM people)
+-- refused: raw_rows
+SELECT n > ALL (SELECT age FROM people) FROM (SELECT COUNT(*) AS n FROM people)
 
 -- refused: raw_rows
 SELECT ARRAY (SELECT age FROM people)
