@@ -104,7 +104,7 @@ HIDDEN_ALONE = Case(
     "a list with a group of one",
     "SELECT COUNT(CASE WHEN ward IN (SELECT ward FROM visits WHERE cost > 50 GROUP BY ward) THEN 1 END) AS n "
     "FROM visits",
-    (least(0, OTHERS / 2),),
+    (least(0, OTHERS / 2 + 2),),  # half of everybody and of four rows of one
     FilterKind.APPROXIMATE,
     "2",
 )
@@ -177,7 +177,7 @@ def an_eighth_of_the_noise(patch: pytest.MonkeyPatch) -> None:
         (planted("units_counted_as_rows"), UNITS, 120),
         (an_eighth_of_the_noise, SUM, 250),
         (planted("rows_of_a_unit_not_bounded"), GAUSS, 120),
-        (planted("threshold_off"), HIDDEN_ALONE, 120),
+        (planted("threshold_off"), HIDDEN_ALONE, 140),
     ],
     ids=[
         "rows unbounded, sum",
@@ -196,7 +196,11 @@ def test_planted_bugs_are_noticed_over_http(
     case: Case,
     times: int,
 ) -> None:
-    """The audit above refutes servers with one deliberate bug each."""
+    """The audit above refutes servers with one deliberate bug each.
+
+    A list with a group of one is told by answers around 22 and around 0, with noise of deviation 3: of 280 answers
+    three may be beyond the middle, and four are once in five million runs.
+    """
     plant(monkeypatch)
     assert findings(server, case, times=times) != []
 

@@ -358,7 +358,7 @@ def an_eighth_of_the_noise_at_chosen_bounds(patch: pytest.MonkeyPatch) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("plant", "sql", "times"),
-    [(an_eighth_of_the_noise_at_chosen_bounds, BOUNDS, 200), (weight_of_one, WEIGHTS, 200)],
+    [(an_eighth_of_the_noise_at_chosen_bounds, BOUNDS, 240), (weight_of_one, WEIGHTS, 200)],
     ids=["an eighth of the noise", "a whole weight"],
 )
 def test_planted_bugs_are_noticed(
@@ -367,7 +367,7 @@ def test_planted_bugs_are_noticed(
     """The audit above refutes servers with one deliberate bug each.
 
     An eighth of the noise of a sum shifts the combination by three standard deviations, where all stages may by 0.62:
-    of 200 answers of each world, three in four refute that, except once in 10^7 runs. A whole weight in each of 64
+    of 240 answers of each world, three in four refute that, except once in 10^8 runs. A whole weight in each of 64
     towns shifts it by five at the norm of the weights, and by less at greater ones that may be chosen.
     """
     plant(monkeypatch)

@@ -25,9 +25,14 @@ from server.answer_rows import AnswerRows, assemble
 from server.derived.cells import NoInterval
 from sql_rewrite.lift import lift
 from sql_rewrite.released import ROW
+from tests.journey.fixtures import own_noise
 from tests.kept_workers import kept_workers
 from tests.mechanisms.support import SeededBits, count, moments, units
 from tests.sql_rewrite.datasets import CLINIC
+
+__all__ = ["own_noise"]
+
+pytestmark = pytest.mark.usefixtures("own_noise")  # simulated intervals are those of every run
 
 LEVELS = ("0.9", "0.95", "0.99", "0.999", "0.9999")
 PRICES = {

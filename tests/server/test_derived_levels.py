@@ -11,9 +11,14 @@ import pytest
 
 from engines.shell import ShellEngine
 from mechanisms.measurements.levels import GaussianLevels, LaplaceLevels
+from tests.journey.fixtures import own_noise
 from tests.kept_workers import kept_workers
 from tests.server.test_derived import answer, core, counted, hits, least_covered
 from tests.thinned import slow_ones
+
+__all__ = ["own_noise"]
+
+pytestmark = pytest.mark.usefixtures("own_noise")  # simulated intervals are those of every run
 
 GROUPS = 40
 RELEASES = 8
