@@ -263,7 +263,7 @@ def _sizes_of_parents(core: BoundedCore, profile: Profile) -> list[Size] | None:
     if cells is None or not isinstance(key, ColumnRef) or key.relation != parent.relation or join is None:
         return None
     whole = child.stored and parent.stored and child.only is None and parent.only is None
-    if not whole or not parent.table.one_row or not child.table.protected or join.also or join.when:
+    if not whole or not parent.table.one_row or not child.table.protected or join.also or join.when is not None:
         return None
     tables = {one["name"].lower(): one for one in profile["tables"]}
     rows, of = tables.get(child.table.name.lower()), tables.get(parent.table.name.lower())

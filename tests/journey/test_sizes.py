@@ -202,6 +202,10 @@ def test_an_estimate_says_sizes_by_what_rows_refer_to(profiled: Services) -> Non
     assert found["assumed"] == "the people of each group have as many rows as others"
     both = found["rows"]["least"] + found["rows"]["greatest"]
     assert both == pytest.approx(whole["rows"]["least"], rel=0.05)
+    # Rows that meet nobody by a condition are in another group, so that no sizes follow.
+    beside = "FROM visits v LEFT JOIN people p ON p.person_id = v.person_id AND v.cost > 3"
+    asked = question(f"SELECT p.sex, COUNT(*) AS n {beside} GROUP BY 1", _analyst(profiled), epsilon="0.5")
+    assert profiled.journey.estimate(asked)["expected"] == []
     with pytest.raises(Refused):
         profiled.journey.admit(_asked(by_sex, _analyst(profiled), "0.1"))
 

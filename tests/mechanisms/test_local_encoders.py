@@ -205,6 +205,14 @@ def test_events_at_the_ends() -> None:
     assert happen(Fraction(1, 3), 3, _Bytes([85, 84, 85], [84, 85], [86])).tolist() == [True, True, False]
 
 
+@pytest.mark.parametrize("kind", [Rappor, OptimisedUnary])
+def test_unary_tallies_count_every_report_once(kind: type[Rappor | OptimisedUnary]) -> None:
+    """Shows that the same bits give the tally of the same reports, also of more than a byte can count."""
+    encoder, values = kind(size=3, epsilon=Fraction(1)), np.arange(1_000) % 3
+    reports = encoder.encode(values, SeededBits(5))
+    assert encoder.simulate(values, SeededBits(5)).tolist() == encoder.tally(reports).tolist()
+
+
 def test_simulated_tallies_follow_the_stated_law() -> None:
     """100,000 reports of one value: every count within six standard deviations (2e-9 each)."""
     reports = 100_000

@@ -5,8 +5,13 @@ from __future__ import annotations
 import pytest
 
 from sql_rewrite.contribution import Contribution
+from sql_rewrite.cost import check_work
+from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
 from sql_rewrite.lower_unit_groups import read_columns
+from sql_rewrite.memory import text_bytes
+from sql_rewrite.plan_key import core_key
+from tests.sql_rewrite.datasets import CLINIC
 from tests.sql_rewrite.test_unit_groups import core, refused
 
 JOINED = "FROM visits AS v LEFT JOIN people AS p ON p.person_id = v.person_id"
@@ -70,3 +75,35 @@ def test_what_a_comparison_reads_is_there() -> None:
         f"SELECT COUNT(*) FROM visits AS v LEFT JOIN {nested} AS t ON t.person_id = v.person_id AND t.top > v.cost"
     )
     assert {relation for relation, _ in read_columns(only.core.sources)} == {"r0", "r1"}
+
+
+def test_another_condition_is_another_question() -> None:
+    """Shows that a stored release of one text is not that of a text with another condition beside its equality."""
+    conditions = ("", " AND v.cost > 3", " AND v.cost > 4", " AND p.age > v.cost", " AND p.age < v.cost")
+    keys = {core_key(core(f"SELECT COUNT(p.age) {JOINED}{more}"), CLINIC) for more in conditions}
+    assert len(keys) == len(conditions)
+    nested = (f"SELECT COUNT(*) FROM (SELECT v.person_id, COUNT(p.age) AS n {JOINED}{more} GROUP BY v.person_id) AS t "
+              "WHERE n > 1" for more in conditions)  # fmt: skip
+    assert len({core_key(core(sql), CLINIC) for sql in nested}) == len(conditions)
+    both = ", ".join(f"(SELECT COUNT(p.age) {JOINED}{more})" for more in conditions)
+    assert len(lift(f"SELECT {both}", CLINIC).cores) == len(conditions)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "SELECT COUNT(p.age) {}",
+        "SELECT COUNT(*) FROM (SELECT v.person_id, COUNT(p.age) AS n {} GROUP BY v.person_id) AS t",
+        "SELECT SUM(n) FROM (SELECT v.person_id, COUNT(p.age) OVER (PARTITION BY v.person_id) AS n {}) AS t",
+        "SELECT COUNT(*) FROM (SELECT v.person_id, p.age {} UNION ALL SELECT person_id, age FROM people) AS t",
+    ],
+)
+def test_what_a_condition_takes_is_counted(asked: str) -> None:
+    """Shows that time, and text in memory, grow with a condition beside the equality: in each layer that has joins."""
+    plain, dear = (
+        core(asked.format(f"{JOINED} AND {one} AND p.age > v.cost"))
+        for one in ("v.ward > 'a'", "UPPER(LOWER(UPPER(v.ward))) > 'a'")
+    )
+    assert check_work([dear]).unit_nanoseconds > check_work([plain]).unit_nanoseconds
+    assert check_work([dear]).row_nanoseconds > check_work([plain]).row_nanoseconds
+    assert text_bytes([dear]) > text_bytes([plain])

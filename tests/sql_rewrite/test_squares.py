@@ -13,6 +13,7 @@ from privacy.norms import NormPower
 from privacy.policy import PublicKeys
 from sql_rewrite.bound import bound
 from sql_rewrite.bounded import BoundedCore
+from sql_rewrite.cost import passes_of
 from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
@@ -107,6 +108,8 @@ def test_what_declarations_decide(sql: str, groups: int, power: NormPower, *, ex
     core = core_of(sql, groups=groups, power=power)
     assert finds_squares(core) is expected
     assert (shape_of(core) is Shape.ROWS) is (expected or power is NormPower.L1)
+    # Rows are read for their units, once more for those that share a cell, and for the sums.
+    assert passes_of(core) == (3 if expected else 2 if power is NormPower.L1 else 1)
 
 
 def test_sums_that_a_norm_may_hold_keep_their_cells() -> None:
