@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Generator
 
+import hypothesis
 import pytest
 
 from tests.skipped import skip_reasons, skip_table
@@ -22,6 +23,12 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Hypothesis draws the same examples in every run of the same test, and at night other ones; none has a time."""
+    hypothesis.settings.register_profile("noisegate", derandomize=not config.getoption("--nightly"), deadline=None)
+    hypothesis.settings.load_profile("noisegate")
+
+
 def pytest_unconfigure() -> None:
     """What was made before the tests is freed at the end as well: DuckDB reports what is not."""
     gc.unfreeze()
@@ -29,7 +36,7 @@ def pytest_unconfigure() -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--nightly`: tests that need a machine which does nothing else, or very long."""
-    parser.addoption("--nightly", action="store_true", help="Run the tests marked nightly too.")
+    parser.addoption("--nightly", action="store_true", help="Run the tests marked nightly too, and other examples.")
 
 
 @pytest.hookimpl(tryfirst=True)
