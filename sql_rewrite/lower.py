@@ -16,8 +16,8 @@ and of its draw alone, so it is the same on neighbouring data.
 
 An engine may find groups by a hash that anyone can compute. One unit with many hidden keys could hold keys that collide
 with a group of others, and make each of their rows take longer. So groups of hidden keys have one more column, made
-from the keys and a number that is drawn for each run (`Salted`): nobody knows the hash of a group in advance. A unit
-with one row has one key, and needs none of this.
+from the keys and a number that is drawn for each run (`Salted`), or are themselves hidden by one (masked_keys.py):
+nobody knows the hash of a group in advance. A unit with one row has one key, and needs none of this.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ from sql_rewrite.lower_ranks import (
 from sql_rewrite.lower_steps import in_two_layers, steps_of
 from sql_rewrite.lower_unit_groups import DRAW, UNIT, lowered_sources, read_columns
 from sql_rewrite.lower_units import UnitSums
+from sql_rewrite.masked_keys import grouped_by_hidden, names_of, salted
 from sql_rewrite.plan import KEY_CHARACTERS_MAX, Core, Source
 from sql_rewrite.relations import (
     ChosenGroups,
@@ -68,7 +69,6 @@ from sql_rewrite.relations import (
     Output,
     Projected,
     Relation,
-    Salted,
     TableRows,
     TableSource,
     UnitFactors,
@@ -446,14 +446,13 @@ class _Lowering:
         late = late_units(self.core, read_columns((), *self._parts()))
         alone, unit_sums = self._without(late), UnitSums(self.bounded, contribution)
         kept = kept_sums(alone.bounded, unit_sums.partial())
-        by_cell, names = self.bounded.chosen_by_cell, ("s", *self.keys) if self.hidden else self.keys
+        by_cell, names = self.bounded.chosen_by_cell, names_of(self.keys, self.hidden)
         if kept is None:
             rows = alone._base(with_unit=True)
             if contribution.choose_groups and not by_cell:
                 rows = ChosenGroups(rows, self.keys, contribution.groups)
-            rows = Salted(rows, self.hidden) if self.hidden else rows
             by = ("u", "d", *names) if by_cell else ("u", *names)
-            layer: Relation = Grouped(rows, "r", by, by, unit_sums.partial())
+            layer = grouped_by_hidden(salted(rows, self.hidden), "r", by, by, self.hidden, unit_sums.partial())
         else:
             layer = alone._units_kept(kept, named=bool(late))
         for source in late:
@@ -465,7 +464,7 @@ class _Lowering:
         for place, outputs in enumerate(unit_sums.masses()):
             if outputs:
                 layer = Extended(layer, f"p{place}", outputs)
-        return Grouped(layer, "p", self.keys, names, unit_sums.sums())
+        return grouped_by_hidden(layer, "p", self.keys, names, self.hidden, unit_sums.sums())
 
     def _without(self, late: tuple[Source, ...]) -> _Lowering:
         """The lowering of the rows without these sources."""
@@ -485,7 +484,7 @@ class _Lowering:
         """The keys whose values are not public."""
         return tuple(
             [
-                HiddenKey(name, key.type is ColumnType.TEXT)
+                HiddenKey(name, key.type is ColumnType.TEXT, key.type is ColumnType.INTEGER)
                 for (name, key), domain in zip(self.core.keys, self.bounded.domains, strict=True)
                 if domain is None
             ]

@@ -34,6 +34,7 @@ from sql_rewrite.bounded import BoundedCore, BoundedNorm, BoundedStatistic
 from sql_rewrite.contribution import NormedContribution
 from sql_rewrite.expressions import Canonical, form_of
 from sql_rewrite.layer_values import Count, Factor, NormBin, Sum
+from sql_rewrite.masked_keys import grouped_by_hidden, names_of, salted
 from sql_rewrite.norm_worth import WEIGHT, NormWorth
 from sql_rewrite.normed import WEIGHT_PARTS
 from sql_rewrite.relations import (
@@ -45,7 +46,6 @@ from sql_rewrite.relations import (
     Output,
     Projected,
     Relation,
-    Salted,
     SharedRows,
     SquaredTotal,
     SquaredTotals,
@@ -203,7 +203,7 @@ class NormSums(NormWorth):
                 layer = SharedRows(_CELLS) if shared else self._valued(self._by_unit(rows))
                 factors = tuple([Output(self._factor(norm, Named(f"{_name(norm)}v")), _f(norm)) for norm in self.norms])
                 layer = Extended(layer, "q", factors) if factors else layer
-                return Grouped(layer, "p", self.keys, self._names, self._products())
+                return grouped_by_hidden(layer, "p", self.keys, self._names, self.hidden, self._products())
             case Shape.CELLS:
                 factors = tuple([Output(self._factor(norm, Named(f"{_name(norm)}m")), _f(norm)) for norm in self.norms])
                 if self.weighted:
@@ -216,7 +216,7 @@ class NormSums(NormWorth):
                 else:
                     totals = UnitTotals(self._valued(self._by_unit(rows)), "w", self._all_totals())
                     cells = Extended(totals, "q", factors)
-                return Grouped(cells, "p", self.keys, self._names, self._products())
+                return grouped_by_hidden(cells, "p", self.keys, self._names, self.hidden, self._products())
             case Shape.ROWS:
                 assert not self.hidden
                 units = Extended(
@@ -244,14 +244,12 @@ class NormSums(NormWorth):
     @property
     def _names(self) -> tuple[str, ...]:
         """The keys by which cells are grouped, and the salt of hidden ones."""
-        return ("s", *self.keys) if self.hidden else self.keys
+        return names_of(self.keys, self.hidden)
 
     def _by_unit(self, rows: Relation) -> Relation:
         """One row for each unit and cell."""
-        if self.hidden:
-            rows = Salted(rows, self.hidden)
         by = ("u", *self._names)
-        return Grouped(rows, "r", by, by, self._partial())
+        return grouped_by_hidden(salted(rows, self.hidden), "r", by, by, self.hidden, self._partial())
 
     def _partial(self) -> tuple[Output, ...]:
         """Per unit and cell: rows under each filter, and per statistic its rows with a value and its sums."""

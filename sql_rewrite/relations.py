@@ -27,6 +27,7 @@ __all__ = [
     "Kept",
     "Listed",
     "LoweredSource",
+    "Masked",
     "Merged",
     "OrderedBy",
     "Output",
@@ -205,6 +206,19 @@ class HiddenKey:
 
     name: str
     text: bool
+    whole: bool = False
+    """Whether it is an INTEGER."""
+
+
+@node
+class Masked(Relation):
+    """The rows with a whole number in place of the one in this column, by a number that is drawn for each run.
+
+    Twice gives the rows. The place of a group cannot be computed in advance (sql_rewrite/masked_keys.py says why).
+    """
+
+    rows: Relation
+    name: str
 
 
 @node
@@ -243,6 +257,8 @@ class Grouped(Relation):
     outputs: tuple[Output, ...]
     small: bool = False
     """Whether the only key is a `SmallPlace`: then its type says how many groups there may be."""
+    hidden: bool = False
+    """Whether the keys are hidden, and so salted or masked."""
 
 
 @node

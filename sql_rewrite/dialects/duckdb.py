@@ -57,6 +57,7 @@ from sql_rewrite.relations import (
     Kept,
     Listed,
     LoweredSource,
+    Masked,
     Merged,
     Output,
     Placed,
@@ -355,6 +356,11 @@ class DuckDB(DuckDBSteps):
             parts.append(f'SELECT {", ".join(listed)} FROM ({self.write(rows)}) AS "x{place}"')
         return " UNION ALL ".join(parts)
 
+    @writes(Masked)
+    def _masked(self, node: Masked) -> str:
+        mask = f'xor("{node.name}", CAST(COALESCE({SEED}, 0) AS BIGINT))'
+        return f'SELECT * REPLACE ({mask} AS "{node.name}") FROM ({self.write(node.rows)}) AS "k"'
+
     @writes(Salted)
     def _salted(self, node: Salted) -> str:
         """Texts go through MD5 with the seed before them, because texts with equal `hash` can be made.
@@ -388,7 +394,7 @@ class DuckDB(DuckDBSteps):
         if not node.by:
             return text
         by = _names(node.by)
-        if "u" not in node.by and not node.small:
+        if "u" not in node.by and not node.small and not node.hidden:
             by.append(_NO_ARRAY)
         return f"{text} GROUP BY {', '.join(by)}"
 

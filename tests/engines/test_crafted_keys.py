@@ -151,6 +151,23 @@ def test_the_seed_changes_nothing_of_the_answer(connection: duckdb.DuckDBPyConne
     assert len(answers[0]) == KEYS + 1
 
 
+def test_one_whole_number_is_hidden_by_the_seed(connection: duckdb.DuckDBPyConnection) -> None:
+    """Its groups are those without a seed, NULL and numbers of 64 bits among them, and are found by another number."""
+    statement = lowered("SELECT NULLIF(b, 6) AS k, COUNT(*) AS n FROM visits GROUP BY k")
+    masked = "xor(\"k0\", CAST(COALESCE(getvariable('seed'), 0) AS BIGINT))"
+    assert statement.sql.count(masked) == 4
+    assert '"s"' not in statement.sql
+    plain = connection.execute(
+        "SELECT k, COUNT(*) FROM (SELECT DISTINCT person_id, NULLIF(b, 6) AS k FROM visits) GROUP BY k"
+    ).fetchall()
+    assert (None, OTHERS) in plain
+    planted = statement.sql.replace(masked, '"k0"', 1)
+    for seed, sql, equal in [("NULL", statement.sql, True), ("8", statement.sql, True), ("8", planted, False)]:
+        connection.execute(f"SET VARIABLE seed = {seed}")
+        found = connection.execute(sql, list(statement.parameters)).fetchall()
+        assert ({(row[0], row[2]) for row in found} == set(plain)) is equal
+
+
 def test_each_run_draws_a_seed_of_its_own(connection: duckdb.DuckDBPyConnection) -> None:
     """The worker sets it for every statement: who learns one (by timing, say) has learnt nothing of the next."""
     header = {
