@@ -166,3 +166,19 @@ def test_what_fails_after_rows_were_read_is_one_outcome(
     assert first[-1], "it shows at a visible moment"
     assert [other for other in found if other != first] == []
     assert SECRET not in str(found)
+
+
+@pytest.mark.parametrize("kind", ASKED)
+def test_what_nobody_foresaw_counts_as_charged(clinic: Clinic, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows, of each route that charges, that where a reservation ends as no code expects nobody is told it cost
+    nothing: what the ledger has by then is not known."""
+    who, _ = clinic.somebody()
+    path, body = (f"/v1/{kind}", OPENED[kind]) if kind in OPENED else ASKED[kind]
+    named = {"name": f"drawn_{next(_NAMES)}"} if kind == "synthetic" else {}
+
+    def broken(*_: object, **__: object) -> Any:
+        raise ZeroDivisionError(SECRET)
+
+    monkeypatch.setattr(clinic.services.ledger, "reserve", broken)
+    told = clinic.call(who, "POST", path, {"dataset": "clinic", **body, **named})
+    assert (told.status_code, told.json()["code"], told.json()["charged"]) == (500, "internal_error", True), told.text

@@ -97,7 +97,15 @@ def test_ends_are_the_ends_of_what_is_computed() -> None:
     assert moments_of(build("case", (truth, column, early))) == (early.value, LAST)
     assert moments_of(build("nullif", (column, early))) == (FIRST, LAST)
     (plain,) = lift("SELECT day, COUNT(*) FROM visits GROUP BY day", CLINIC).cores
-    assert moments_of(clip_columns(plain.keys[0][1])) is None
+    unknown = clip_columns(plain.keys[0][1])
+    assert moments_of(unknown) is None
+    # A part whose ends nobody knows may be beyond those of all others.
+    for operator, parts in (
+        ("case", (truth, column, unknown)),
+        ("coalesce", (unknown, column)),
+        ("least", (column, unknown)),
+    ):
+        assert moments_of(build(operator, parts)) is None
 
 
 def test_numbers_of_moments_come_back() -> None:
