@@ -65,7 +65,7 @@ SELECT COUNT(*) FROM people WHERE age > ALL (SELECT age FROM people)
 SELECT COUNT(*) FROM people WHERE age = SOME (SELECT age FROM people)
 
 -- refused: unsupported_sql
-SELECT COUNT(*) FROM people WHERE age = ANY ([1, 2])
+SELECT COUNT(*) FROM people WHERE age = ANY ([1, hours])
 
 -- refused: unsupported_sql
 SELECT COUNT(*) FROM people WHERE age IN 1
