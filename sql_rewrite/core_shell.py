@@ -130,7 +130,8 @@ class CoreShell:
                 position=self._text.position(self._node),
             )
         if isinstance(node, NESTED):
-            return node
+            named_key = next((name for tree, name in self._keys.trees if tree == node), None)
+            return node if named_key is None else column(named_key, self._core)
         if isinstance(node, GROUPINGS):
             if self._levels is None:
                 raise self._nodes.refusal(node)

@@ -20,7 +20,8 @@ with one more comparison e < o, where e is of the inner row and o of the outer o
 least e is less than o; the other comparisons likewise. Without a row there is no group: an aggregate is then what it is
 of no rows, which follows from its text.
 
-Two comparisons that are no equalities would need every pair of rows, and are refused.
+Two comparisons that are no equalities would need every pair of rows, and are refused. EXISTS of an OR of comparisons is
+EXISTS of one of them, or EXISTS of another one (membership.py).
 """
 
 from __future__ import annotations

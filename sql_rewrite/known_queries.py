@@ -165,6 +165,16 @@ class KnownQueries:
             )
         return Literal(table.rows[0][0] if table.rows else None, table.kinds[0])
 
+    def inside(self, node: exp.Select, scope: Scope) -> Callable[[exp.Column], bool]:
+        """Whether a column is one of what a known query reads, and no other one. Errors: Refused."""
+        inner = self._with(node, scope)
+        rows = [self._item(item, inner) for item in _items(node)]
+
+        def holds(column: exp.Column) -> bool:
+            return any(one.named(column.name, column.table) for one in rows)
+
+        return holds
+
     def cells(self, node: exp.Expr, scope: Scope) -> tuple[list[str], list[tuple[Expression, ...]]]:
         """The names of columns and the rows of a known query, as constants. Errors: Refused."""
         table = self.table(node, scope)

@@ -19,7 +19,7 @@ What compares anything but the unit would couple rows of different people, and i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -37,7 +37,7 @@ from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.nested_block import LEAVES_MAX
 from sql_rewrite.plan import Join, Source, UnitGroups
 from sql_rewrite.public_membership import KnownTables, PublicMembership, leaves_out
-from sql_rewrite.quantified import among_cells, among_values, as_exists, named_keys, quantified_query, refused
+from sql_rewrite.quantified import among_cells, among_values, as_exists, named_keys, quantified_query, refused, unknown
 from sql_rewrite.references import reference
 from sql_rewrite.refuse import refuse
 from sql_rewrite.rows import Rows
@@ -51,14 +51,17 @@ from sql_rewrite.unit_values import content_name, renamed
 
 __all__ = ["Membership"]
 
+EITHER_MAX = 4
+"""Most conditions of an OR inside EXISTS that compare rows of both sides: each is a join of its own."""
+
 
 class Membership:
     """Reads such conditions of one block.
 
     `rows` gives the rows of a nested query, None where it selects none of people; `inner` the names of its FROM,
     `public` the public table that an item of one is, `constants` those that one reads, `known` those of a query of
-    public tables, `scalar` the number that an earlier stage releases, `listed` IN over keys that one releases, and
-    `groups` the groups that one releases.
+    public tables, `scalar` the number that an earlier stage releases, `looked_up` that of public rows with the keys of
+    a row, `listed` IN over keys that one releases, and `groups` the groups that one releases.
     """
 
     def __init__(
@@ -73,6 +76,7 @@ class Membership:
         constants: Known,
         known: KnownTables,
         scalar: Callable[[exp.Subquery], Expression | None],
+        looked_up: Callable[[ExpressionLift, exp.Subquery], Expression | None],
         listed: Callable[[ExpressionLift, exp.In], Expression | None],
         groups: Groups,
     ) -> None:
@@ -83,6 +87,7 @@ class Membership:
         self._inner = inner
         self._public = public
         self._scalar = scalar
+        self._looked_up = looked_up
         self._listed = listed
         self._groups = groups
         self._read: dict[int, Expression | None] = {}
@@ -101,6 +106,7 @@ class Membership:
     def _found(self, lifter: ExpressionLift, node: exp.Expr) -> Expression | None:
         if isinstance(node, exp.Subquery):
             found = self._correlated.scalar(lifter, node) or self._scalar(node)
+            found = self._looked_up(lifter, node) if found is None else found
             if found is None:
                 found = by_public_keys(self._correlated, self._groups, lifter, node)
             if found is None:
@@ -138,6 +144,8 @@ class Membership:
             name = inner.expressions[0].alias.lower()
             found = [released.columns(place)[name] for place in range(len(released.cells))]
             return among_cells(lifter, node, list(zip(released.there, found, strict=True)))
+        if self._correlated.names_of(query) is None:
+            raise unknown(node, self._text)
         exists = as_exists(node, query)
         if exists is not None and self._may_be_null(lifter, node, query):
             exists = None
@@ -259,6 +267,9 @@ class Membership:
         if names is None:
             return exists_released(query, self._groups, lifter)
         parts = list(conjuncts(query.args["where"].this))
+        either = [place for place, part in enumerate(parts) if self._is_either(part, names)]
+        if len(either) == 1 and len(list(parts[either[0]].unnest().flatten())) <= EITHER_MAX:
+            return self._any_of(lifter, query, parts, either[0])
         found = [(place, self._link(part, names)) for place, part in enumerate(parts)]
         links = [(place, *sides) for place, sides in found if sides is not None]
         compared = sum(any(self._is_outer(c, names) for c in part.find_all(exp.Column)) for part in parts)
@@ -274,6 +285,29 @@ class Membership:
         child = self._names.resolve(other)
         assert isinstance(child, ColumnRef)
         return None if rows is None else self._present(child, rows, node)
+
+    def _is_either(self, part: exp.Expr, names: SourceNames) -> bool:
+        """Whether a condition is an OR of conditions that read rows inside and outside."""
+        if not isinstance(part.unnest(), exp.Or) or part.find(exp.Query) is not None:
+            return False
+        outside = [self._is_outer(column, names) for column in part.find_all(exp.Column)]
+        return any(outside) and not all(outside)
+
+    def _any_of(
+        self, lifter: ExpressionLift, query: exp.Select, parts: Sequence[exp.Expr], place: int
+    ) -> Expression | None:
+        """EXISTS of rows that fulfil one of several conditions: it is that of one of them, or of another one."""
+        found = []
+        for one in parts[place].unnest().flatten():
+            inner = query.copy()
+            kept = [*(part.copy() for at, part in enumerate(parts) if at != place), one.unnest().copy()]
+            inner.set("where", exp.Where(this=conjunction(kept)))
+            node = exp.Exists(this=inner)
+            self._kept.append(node)
+            found.append(self._exists(lifter, node))
+        if None in found:
+            return None
+        return build("or", tuple(condition for condition in found if condition is not None))
 
     def _exists_public(self, lifter: ExpressionLift, query: exp.Select, node: exp.Expr) -> Expression | None:
         """EXISTS over a public table whose key a column outside refers to: it is false where that column is NULL."""

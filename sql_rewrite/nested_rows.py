@@ -19,6 +19,7 @@ from sql_rewrite.expressions import Expression
 from sql_rewrite.from_items import mixed
 from sql_rewrite.joins import resolve_sources
 from sql_rewrite.known_block import KnownTable
+from sql_rewrite.known_lookup import looked_up
 from sql_rewrite.lift_expression import ExpressionLift, Member
 from sql_rewrite.lifting import SELECT_SLOTS, Lifting
 from sql_rewrite.membership import Membership
@@ -172,6 +173,9 @@ class NestedRows:
         def scalar(node: exp.Subquery) -> Expression | None:
             return self._lift.stages.scalar(node, inside, names)
 
+        def lookup(lifter: ExpressionLift, node: exp.Subquery) -> Expression | None:
+            return looked_up(self._lift.known, inside, lifter, node, self._lift.text)
+
         def keys(lifter: ExpressionLift, node: exp.In) -> Expression | None:
             return None if self._lift.nonempty else self._lift.stages.groups.member(lifter, node, inside)
 
@@ -193,6 +197,7 @@ class NestedRows:
             constants=constants,
             known=known,
             scalar=scalar,
+            looked_up=lookup,
             listed=keys,
             groups=groups,
         ).read

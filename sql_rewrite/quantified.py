@@ -30,7 +30,16 @@ from sql_rewrite.refuse import refuse
 from sql_rewrite.syntax import consume, populated, rendered
 from sql_rewrite.text import Text
 
-__all__ = ["COMPARED", "among_cells", "among_values", "as_exists", "named_keys", "quantified_query", "refused"]
+__all__ = [
+    "COMPARED",
+    "among_cells",
+    "among_values",
+    "as_exists",
+    "named_keys",
+    "quantified_query",
+    "refused",
+    "unknown",
+]
 
 COMPARED: Mapping[type[exp.Expr], str] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
@@ -140,13 +149,13 @@ def refused(node: exp.Expr, query: exp.Expr, text: Text) -> Refused:
         "unsupported_sql",
         f"{'ALL' if isinstance(node.expression, exp.All) else 'ANY'} of rows of people is refused",
         "For each row it would follow from single rows of other people.",
-        *_released(node, query),
+        *_released(node, query, text),
         "compare it with rows of the same person: write EXISTS, with an equality of the unit's key in its WHERE",
         position=text.position(node),
     )
 
 
-def _released(node: exp.Expr, query: exp.Expr) -> tuple[str, ...]:
+def _released(node: exp.Expr, query: exp.Expr, text: Text) -> tuple[str, ...]:
     """The comparison with the released extreme that decides."""
     if not isinstance(query, exp.Select) or populated(query) - {"expressions", "from_", "joins", "where"}:
         return ()
@@ -156,4 +165,18 @@ def _released(node: exp.Expr, query: exp.Expr) -> tuple[str, ...]:
     inner = query.copy()
     selected = inner.expressions[0].unalias()
     inner.set("expressions", [(exp.Max if greatest else exp.Min)(this=selected.copy())])
-    return (f"{rendered(node.this)} {COMPARED[type(node)]} ({rendered(inner)})",)
+    place = text.position(node.this)
+    written = rendered(node.this) if place is None else " ".join(place.text.split())
+    return (f"{written} {COMPARED[type(node)]} ({rendered(inner)})",)
+
+
+def unknown(node: exp.Expr, text: Text) -> Refused:
+    """The refusal of a comparison with rows that are neither known beforehand, nor released, nor of people."""
+    return refuse(
+        "unsupported_sql",
+        f"{'ALL' if isinstance(node.expression, exp.All) else 'ANY'} of the rows of a nested query is refused",
+        "Rows that it is answered with are known beforehand, those of public tables of at most 1,000 rows, or are "
+        "released groups, at most 100.",
+        "ask for the least or the greatest of them in a query of its own, and write it (or $name, a parameter) here",
+        position=text.position(node),
+    )

@@ -978,3 +978,15 @@ SELECT COUNT(*) FROM visits v WHERE v.cost >= ALL (SELECT w.cost FROM visits w W
 
 -- answered
 SELECT department, COUNT(*) FROM visits GROUP BY department HAVING COUNT(*) >= ALL (SELECT COUNT(*) FROM visits GROUP BY department)
+
+-- answered
+SELECT COUNT(*) FROM visits v WHERE v.cost > (SELECT h.beds FROM hospitals h WHERE h.hospital_id = v.hospital_id)
+
+-- answered
+SELECT COUNT(*) FROM patients p WHERE p.age > 10 * (SELECT COUNT(*) FROM hospitals h WHERE h.region = p.region AND h.beds > 400)
+
+-- answered
+SELECT (SELECT region FROM hospitals h WHERE h.hospital_id = v.hospital_id) AS place, COUNT(*) FROM visits v GROUP BY place
+
+-- answered
+SELECT COUNT(*) FROM visits v WHERE NOT EXISTS (SELECT 1 FROM visits w WHERE w.patient_id = v.patient_id AND w.department = 'General' AND (w.cost > v.cost * 2 OR (w.department = v.department AND w.visit_date > v.visit_date)))

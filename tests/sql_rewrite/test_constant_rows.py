@@ -301,8 +301,8 @@ def test_queries_of_a_small_public_table_are_constants() -> None:
 @pytest.mark.parametrize(
     "sql",
     [
-        "WITH hospitals AS (SELECT 3 AS hospital_id) SELECT COUNT(*) FROM visits AS v JOIN {} AS h USING (hospital_id) "
-        "WHERE v.hospital_id IN (SELECT hospital_id FROM hospitals)",
+        "WITH hospitals AS (SELECT 3 AS number) SELECT COUNT(*) FROM visits AS v JOIN {} AS h USING (hospital_id) "
+        "WHERE v.hospital_id IN (SELECT number FROM hospitals)",
         "SELECT COUNT(*) FROM visits AS v JOIN (SELECT hospital_id FROM main.hospitals WHERE hospital_id > 1) AS h "
         "USING (hospital_id)",
     ],

@@ -15,6 +15,8 @@ from privacy.policy import Column, ColumnType, Dataset, Table
 from privacy.refusal import Refused
 from privacy.values import Cell
 from sql_rewrite.bound import bound
+from sql_rewrite.evaluate import evaluate
+from sql_rewrite.expressions import columns_of
 from sql_rewrite.known_block import KnownTable, Meter
 from sql_rewrite.known_queries import KnownQueries
 from sql_rewrite.lift import lift
@@ -229,3 +231,34 @@ def test_groups_are_met_by_their_keys() -> None:
         constants = plan.cores[0].sources[-1].constants
         assert constants is not None
         assert constants.most == most
+
+
+@pytest.mark.parametrize(
+    "nested",
+    [
+        "(SELECT COUNT(*) FROM items AS i WHERE i.kind = v.ward)",
+        "(SELECT COALESCE(SUM(i.id), 7) + 1 FROM items AS i WHERE v.ward = i.kind AND i.id > 3)",
+        "(SELECT MAX(size) FROM places AS p WHERE p.kind = v.ward)",
+        "(SELECT p.size FROM places AS p WHERE p.kind = v.ward AND p.size IS NULL)",
+        "(SELECT MIN(day) FROM items i JOIN places p ON size = id WHERE p.kind = v.ward AND i.kind = LOWER(v.ward))",
+    ],
+)
+def test_a_value_is_looked_up_by_its_key(plain: duckdb.DuckDBPyConnection, nested: str) -> None:
+    """Shows the value of public rows that agree with a row, for keys that they have, do not have, and for NULL."""
+    plan = lift(f"SELECT {nested} AS part, COUNT(*) FROM visits AS v GROUP BY part", _dataset(_Public()))
+    ((_, key),) = plan.cores[0].keys
+    for ward in (None, "a", "b", "c", "z"):
+        ours = evaluate(key, {(column.relation, column.name): ward for column in columns_of(key)})
+        theirs = plain.execute(f"SELECT {nested} FROM (SELECT CAST(? AS VARCHAR) AS ward) AS v", [ward]).fetchall()
+        assert theirs == [(ours,)]
+
+
+def test_several_rows_for_one_key_are_no_value() -> None:
+    """Shows the refusal of what DuckDB fails on when a row meets it, and of too many values to compare with."""
+    for nested, why in (
+        ("(SELECT p.size FROM places AS p WHERE p.kind = v.ward)", "several rows for one row outside"),
+        ("(SELECT MAX(x + 1) FROM generate_series(1, 101) AS t(x) WHERE t.x = v.visit_id)", "101 different values"),
+    ):
+        with pytest.raises(Refused) as refused:
+            _keys(f"SELECT COUNT(*) FROM visits AS v WHERE v.cost > {nested}")
+        assert why in refused.value.findings[0].why
