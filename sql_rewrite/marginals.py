@@ -41,10 +41,13 @@ from sql_rewrite.row_places import RowPlaces, column_histogram, names_units
 from sql_rewrite.scalars import Arithmetic, Cast, Clip, Coalesce, Comparison, EngineType, Named, Scalar, Whole
 from sql_rewrite.scalars import Column as StoredColumn
 
-__all__ = ["BINS_DEFAULT", "binned_column", "binned_reason", "lower_marginals", "marginals_work"]
+__all__ = ["BINS_DEFAULT", "WITHOUT_KEYS", "binned_column", "binned_reason", "lower_marginals", "marginals_work"]
 
 BINS_DEFAULT = 32
 """Places of a column of numbers or dates with bounds."""
+
+WITHOUT_KEYS = "it is a text without declared keys, so its values are not known without looking at rows"
+"""The one reason of `binned_reason` that the owner of a dataset ends by a declaration."""
 
 _ROWS_MAX = 2**52
 """A bound on the rows of one cell: 2^40 rows of a table, with room."""
@@ -66,7 +69,7 @@ def binned_reason(table: Table, column: Column) -> str | None:
     if column.type is ColumnType.TEXT and column.keys is not None:
         return "it declares more keys than can be counted"
     if column.type is ColumnType.TEXT:
-        return "it is a text without declared keys, so its values are not known without looking at rows"
+        return WITHOUT_KEYS
     return "its bounds leave one value"
 
 

@@ -27,6 +27,9 @@ __all__ = ["PLACES_MAX", "ColumnPlaces", "StreamColumn", "StreamText", "stream_t
 PLACES_MAX = 4_096
 """Most places of one column."""
 
+_RANGED = (ColumnType.INTEGER, ColumnType.NUMBER, ColumnType.DATE)
+"""Columns of which a range has ends and steps."""
+
 _BASE = 128
 """Up to so many places are one key; more are two digits, of which the second has so many values."""
 
@@ -127,7 +130,7 @@ def _places(column: Column, asked: StreamColumn) -> ColumnPlaces:
     plain = asked.low is None and asked.high is None and asked.step is None
     if column.keys is not None and plain:
         return ColumnPlaces(column.name, column.type)
-    if column.type not in (ColumnType.INTEGER, ColumnType.NUMBER, ColumnType.DATE):
+    if column.type not in _RANGED:
         if column.keys is None and column.type is not ColumnType.BOOLEAN:
             raise Refused([_no_places(column, "It is neither a number nor a date, and declares no keys.")])
         if not plain:
@@ -219,8 +222,8 @@ def _no_places(column: Column, why: str) -> Finding:
         what=f'the column "{column.name}" of the stream is refused',
         why=f"Its cells are not known without looking at rows. {why}",
         instead=(
-            'name its range: {"name": "age", "low": 18, "high": 89, "step": 1}',
-            "or write the cells as sql: any GROUP BY of public keys",
+            *(('name its range: {"name": "age", "low": 18, "high": 89, "step": 1}',) if column.type in _RANGED else ()),
+            "write the cells as sql: any GROUP BY of public keys",
         ),
         field="columns",
     )

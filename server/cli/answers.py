@@ -7,12 +7,13 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from server.cli.fields import of_path, with_options
 from server.cli.output import Json, as_commands, as_typed, painted, printable, short, table
 
 if TYPE_CHECKING:
     from engines.stored import Snapshot
 
-__all__ = ["answer_table", "budget_table", "dataset_lines", "datasets_lines",
+__all__ = ["answer_table", "budget_table", "dataset_lines", "datasets_lines", "key_text",
            "estimate_lines", "left_out_lines", "own_words", "part_words", "plan_lines", "price_lines",
            "profile_lines", "warning_lines"]  # fmt: skip
 
@@ -117,7 +118,8 @@ def warning_lines(answer: Json, *, error: bool = False) -> list[str]:
 
 
 def _advice(problem: Json) -> list[str]:
-    known = filter(None, (as_commands(printable(line)) for line in problem["instead"]))
+    options = of_path("/v1/queries")
+    known = filter(None, (with_options(as_commands(printable(line)), options) for line in problem["instead"]))
     return [f"  {printable(problem['why'])}", *(f"  - {as_typed(line)}" for line in known)]
 
 
@@ -443,14 +445,15 @@ def _column_row(column: Json) -> list[str]:
     ends, keys = column["bounds"], column["keys"] or []
     kind = column["type"] + ("" if column["nullable"] else ", never NULL")
     bounds = "" if ends is None else f"{short(ends['lower'])} to {short(ends['upper'])}"
-    groups = ", ".join(map(_key, keys[:_KEYS_SHOWN]))
+    groups = ", ".join(map(key_text, keys[:_KEYS_SHOWN]))
     more = "" if len(keys) <= _KEYS_SHOWN else f", ... ({len(keys):,})"
     if (other := column.get("other")) is not None:
-        more += f"; any other value is {_key(other['key'])}"
+        more += f"; any other value is {key_text(other['key'])}"
     return [column["name"], kind, bounds, groups + more, column["description"]]
 
 
-def _key(key: object) -> str:
+def key_text(key: object) -> str:
+    """A key of groups as the tables of answers write it."""
     return "NULL" if key is None else str(key)
 
 

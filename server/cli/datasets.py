@@ -82,7 +82,7 @@ def check_file(*, file: Path = option("FILE", "A dataset file (YAML)."), here: H
         f"Rows are checked when it is attached: noisegate dataset add {file}"
     )
     if not errors and _statistics_wait(file):
-        verdict += "\nSo are its statistics, because keys of public tables are read by then."
+        verdict += "\nIts statistics are checked then too, because keys of public tables are read by then."
     if errors:
         verdict = f'"{file}" has {_count(len(errors), "error")}{f" and {warnings}" if warnings else ""}.'
     advised = [] if errors else _advised(here.place(), load(file).dataset, file)

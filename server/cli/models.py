@@ -6,6 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
+from server.cli.answers import key_text
 from server.cli.asking import read_sql
 from server.cli.client import Remote
 from server.cli.failure import CommandFailed, UsageError
@@ -111,7 +112,7 @@ def _model_lines(answer: Json) -> list[str]:
     names = [
         "intercept"
         if item["feature"] is None
-        else item["feature"] + ("" if item["kind"] == "number" else f" = {item['key']}")
+        else item["feature"] + ("" if item["kind"] == "number" else f" = {key_text(item['key'])}")
         for item in columns
     ]
     wide = max(map(len, names))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
+from server.cli.answers import key_text
 from server.cli.client import Remote
 from server.cli.failure import UsageError
 from server.cli.listing import show_lines, show_one
@@ -185,5 +186,6 @@ def _lines(made: Json) -> list[str]:
     )
     if made["why"] is not None:
         lines.append(f"{_COMPARING[made['comparing']]}: {made['why']}")
-    lines += [f"{key['name']}: {key['values']} values, {key['first']} to {key['last']}" for key in made["keys"] or ()]
+    for key in made["keys"] or ():
+        lines.append(f"{key['name']}: {key['values']} values, {key_text(key['first'])} to {key_text(key['last'])}")
     return [printable(line) for line in lines]

@@ -40,7 +40,7 @@ _UNDER_WAY_SECONDS = 60.0
 
 _EXAMPLE = {
     "dataset": "demo",
-    "sql": "SELECT COUNT(*) FROM visits WHERE department = 'cardiology'",
+    "sql": "SELECT COUNT(*) FROM visits WHERE department = 'Cardiology'",
     "threshold": "40000",
     "epsilon": "0.5",
     "contribution": {"rows_per_unit": 20},

@@ -40,7 +40,7 @@ from server.synthetic.refusals import (
 )
 from server.synthetic.terms import ColumnWish, MakeSynthetic, Planned
 from sql_rewrite.dialects.dialect import Dialect
-from sql_rewrite.marginals import binned_column, binned_reason, lower_marginals
+from sql_rewrite.marginals import WITHOUT_KEYS, binned_column, binned_reason, lower_marginals
 
 __all__ = ["BINS_MAX", "RUNS", "cells_at_most", "plan", "sample_statements"]
 
@@ -103,7 +103,8 @@ def _columns(
         bounds = _bounds(wish, column)
         reason = binned_reason(table, column)
         if isinstance(bounds, Finding) or reason is not None:
-            collected.add(bounds if isinstance(bounds, Finding) else column_refused(column.name, str(reason)))
+            refused = column_refused(column.name, str(reason), keys_would_do=reason == WITHOUT_KEYS)
+            collected.add(bounds if isinstance(bounds, Finding) else refused)
             continue
         columns.append(column)
         binned.append(binned_column(table, column, bins=wish.bins, bounds=bounds))

@@ -89,13 +89,16 @@ def unknown_column(name: str) -> Finding:
     )
 
 
-def column_refused(name: str, why: str) -> Finding:
+def column_refused(name: str, why: str, *, keys_would_do: bool) -> Finding:
     """Why a column is refused that has no places."""
     return Finding(
         code="column_without_bounds",
         what=f'column "{name}" is refused',
         why=f"A synthetic table counts values by places that are known beforehand, and {why}.",
-        instead=("leave the column out", "ask the dataset's owner to declare keys for it"),
+        instead=(
+            "leave the column out",
+            *(("ask the dataset's owner to declare keys for it",) if keys_would_do else ()),
+        ),
         field="columns",
     )
 

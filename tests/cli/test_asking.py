@@ -383,7 +383,7 @@ WARNING: dict[str, Any] = {
     "code": "literal_outside_declaration",
     "what": "'mal' is compared with \"sex\"",
     "why": "It is declared\x1b[2J otherwise.",
-    "instead": ["compare it with one of: 'female', 'male'"],
+    "instead": ["compare it with one of: 'female', 'male'", 'ask "with_cut": true for intervals that have the cut too'],
     "position": {"line": 1, "column": 8, "text": "sex = 'mal'"},
 }
 
@@ -394,7 +394,7 @@ def test_warnings_are_shown_by_estimate_and_query(stand: Stand) -> None:
     for command in ("estimate", "query"):
         ran = stand.ask(command, "SELECT 1", "--dataset", "d")
         assert ran.code == 0
-        for words in ("Warning: 'mal' is compared", "declared", "- compare it with one of"):
+        for words in ("Warning: 'mal' is compared", "declared", "- compare it with one of", "- ask --with-cut for"):
             assert words in ran.out
         assert "\x1b" not in ran.out
         assert ran.out.index("Warning") < ran.out.index("Price")

@@ -21,7 +21,10 @@ MODEL: dict[str, Any] = {
     "charged": [{"budget": "b_1", "epsilon": "0.25", "delta": "0"}],
     "model": {
         "intercept": {**WEIGHT, **NUMBERS},
-        "weights": [{**WEIGHT, **NUMBERS, "feature": "city", "key": "A\x1b[31m", "kind": "key"}],
+        "weights": [
+            {**WEIGHT, **NUMBERS, "feature": "city", "key": "A\x1b[31m", "kind": "key"},
+            {**WEIGHT, **NUMBERS, "feature": "city", "kind": "key"},
+        ],
         "held_out": {"accuracy": 0.8123, "explained_variance": None, "value_standard_error": 0.002},
         "bounds": [{"column": "pay", "lower": "107", "upper": "725", "source": "chosen"}],
         "warnings": [{"code": "clipped", "text": "Rows were scaled."}],
@@ -36,7 +39,8 @@ def test_a_model_is_waited_for_and_shown(stand: Stand) -> None:
     stand.replies = [(202, RUNNING), (200, RUNNING), (200, MODEL)]
     ran = stand.ask("model", "fit", SQL, "--dataset", "d", "--own-epsilon", "0.5", "--iterations", "20")
     assert ran.code == 0, ran.err
-    for text in ("-0.500  [-0.700, -0.300]", "city = A", "accuracy of held-out units 0.8123", "Rows were scaled.",
+    for text in ("-0.500  [-0.700, -0.300]", "city = A", "city = NULL", "accuracy of held-out units 0.8123",
+                 "Rows were scaled.",
                  "bounds of pay: 107 to 725, by a noisy histogram", "charged 0.25"):  # fmt: skip
         assert text in ran.out
     assert "\x1b" not in ran.out

@@ -120,7 +120,7 @@ statistics:
 """)
     ran = cli("dataset", "check", str(file))
     assert ran.code == 0, ran
-    assert "So are its statistics" in ran.out
+    assert "Its statistics are checked then too" in ran.out
 
 
 def test_the_lead_of_a_mode_is_named(stand: Stand) -> None:
