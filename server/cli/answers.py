@@ -13,8 +13,8 @@ from server.cli.output import Json, as_commands, as_typed, painted, printable, s
 if TYPE_CHECKING:
     from engines.stored import Snapshot
 
-__all__ = ["answer_table", "budget_table", "dataset_lines", "datasets_lines", "key_text",
-           "estimate_lines", "left_out_lines", "own_words", "part_words", "plan_lines", "price_lines",
+__all__ = ["answer_table", "budget_table", "dataset_lines", "datasets_lines",
+           "estimate_lines", "key_text", "left_out_lines", "own_words", "part_words", "plan_lines", "price_lines",
            "profile_lines", "warning_lines"]  # fmt: skip
 
 ROWS_SHOWN = 50

@@ -186,6 +186,9 @@ def _lines(made: Json) -> list[str]:
     )
     if made["why"] is not None:
         lines.append(f"{_COMPARING[made['comparing']]}: {made['why']}")
-    for key in made["keys"] or ():
-        lines.append(f"{key['name']}: {key['values']} values, {key_text(key['first'])} to {key_text(key['last'])}")
+    lines += [f"{key['name']}: {key['values']} values, {_ends(key)}" for key in made["keys"] or ()]
     return [printable(line) for line in lines]
+
+
+def _ends(key: Json) -> str:
+    return f"{key_text(key['first'])} to {key_text(key['last'])}"

@@ -14,7 +14,7 @@ from privacy.release import ColumnKind
 from privacy.statistic import Estimate
 from server.answer_rows import AnswerRows
 from server.estimands import rows_are_cut
-from server.journey.column_cut import Cut, Known, cut_of
+from server.journey.column_cut import Cut, Known, cut_of, of_partners
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.contribution import Contribution, NormedContribution
 from sql_rewrite.plan import ShellOutput
@@ -30,6 +30,7 @@ _COMPUTED = "The column is computed from released numbers."
 _DECLARED = "Bounds that were declared or asked for may cut rows, and no histogram says how many."
 _NOT_KNOWN = "What the norm cuts is not known: too few units are seen, or the histogram is of older data."
 _RATIO = "What scaling units to the norm does to a spread, or to a number without a range, is not known."
+_PARTNERS = "The norm is of all rows of a LEFT JOIN: what it cuts of those with a partner is not known."
 _MOST = 1 / 2
 _TOO_MUCH = (
     "As far as the histogram says, more than half of the whole may be cut, so that an interval with it would say "
@@ -89,6 +90,8 @@ def _normed(core: BoundedCore, estimate: Estimate, table: ReleasedTable) -> Cut 
         return Cut(0.0, either=False) if statistic.norm is None else _NOT_KNOWN
     if note.share is None or note.error is None:
         return _NOT_KNOWN
+    if note.share and of_partners(core, estimate):
+        return _PARTNERS
     cut = cut_of(core, table, estimate.name)
     if cut is not None and cut.held is None and cut.part > _MOST:
         return _TOO_MUCH

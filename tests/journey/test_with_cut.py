@@ -167,3 +167,22 @@ def test_what_is_not_stored_is_said(clinic: Services) -> None:
     assert "1,000 of visits" in cut
     people = ask(clinic, "SELECT COUNT(*) AS n FROM people", analyst(clinic), epsilon="3")
     assert people["provenance"]["cut"] == []
+
+
+def test_what_is_cut_of_the_partners_of_a_join_is_not_known(clinic: Services) -> None:
+    """Shows that the share of all rows is not stated of those with a partner, and that the advice has it."""
+    sql = (
+        "SELECT p.sex, COUNT(v.cost) AS n, COUNT(*) AS rows_ FROM people p "
+        "LEFT JOIN visits v ON v.person_id = p.person_id AND v.ward = 'a' GROUP BY p.sex"
+    )
+    answer = ask(clinic, sql, analyst(clinic), epsilon="1", with_cut=True)
+    (said,) = (one for one in answer["warnings"] if one["what"] == 'how much of "n" is missing is not known')
+    assert "partner" in reasons(answer)[1]
+    assert 2 not in reasons(answer)
+    assert [row[1] for row in answer["with_cut"]["highs"]] == [None, None]
+    own = said["instead"][0].partition(" has ")[0]
+    assert own == "COUNT(v.cost) FILTER (WHERE v.cost IS NOT NULL)"
+    pasted = ask(clinic, sql.replace("COUNT(v.cost)", own), analyst(clinic), epsilon="1", with_cut=True)
+    assert any("cost" in norm["argument"] for norm in pasted["provenance"]["norms"])
+    assert 1 not in reasons(pasted)
+    assert not [one for one in pasted["warnings"] if "not known" in one["what"] and '"n"' in one["what"]]
