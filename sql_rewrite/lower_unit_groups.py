@@ -7,8 +7,8 @@ beside them, and so are different values: lower.py says why.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from privacy.policy import ColumnType
 from sql_rewrite.evaluate import map_domain
@@ -20,7 +20,8 @@ from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_expression import lower as lower_expression
 from sql_rewrite.lower_unit_values import lowered_value, row_columns
 from sql_rewrite.lower_unit_windows import read_windows, window_layers
-from sql_rewrite.plan import GROUPS, Constants, Source, UnitFunction, UnitGroups, UnitRows, UnitUnion
+from sql_rewrite.nobody import beside_nobody, kept_apart, met_by_nobody, met_within, needs_nobody, nobody_within
+from sql_rewrite.plan import GROUPS, Constants, Join, Source, UnitFunction, UnitGroups, UnitRows, UnitUnion
 from sql_rewrite.reachable import conjuncts
 from sql_rewrite.relations import (
     Appended,
@@ -62,19 +63,98 @@ def read_columns(sources: tuple[Source, ...], *expressions: Expression | None) -
 def lowered_sources(
     sources: tuple[Source, ...], read: Collection[tuple[str, str]], parameters: ParameterList, *, draw: bool
 ) -> tuple[LoweredSource, ...]:
-    """The sources of a layer of rows, joined in the order of join_tree.py. With `draw` one has units' draws."""
-    before = [sources[0]]
+    """The sources of a layer of rows, joined in the order of join_tree.py. With `draw` one has units' draws.
+
+    What is hashed has a row of nobody, where it could be empty (nobody.py).
+    """
     drawn = unit_source(sources, draw=draw).relation if draw else None
-    result: list[LoweredSource] = [_lowered_source(sources[0], None, read, parameters, drawn)]
+    lowering = _Sources({source.relation: source for source in sources}, read, parameters, drawn)
+    before: list[Branch] = [Branch(sources[0])]
+    result: list[LoweredSource] = [lowering.source(sources[0], None)]
     for branch in branches_of(sources):
-        join = None if branch.source.join is None else _join_on(branch.source, parameters)
-        if turned(before, branch):
-            hashed = replace(result[0], join=join) if len(result) == 1 else JoinedSources(tuple(result), join)
-            result = [_lowered_branch(branch, None, read, parameters, drawn), hashed]
+        if turned([source for one in before for source in one.sources], branch):
+            assert branch.source.join is not None
+            hashed = lowering.hashed(before, _join_on(branch.source, parameters), None)
+            result = [lowering.branch(branch, None), hashed]
         else:
-            result.append(_lowered_branch(branch, join, read, parameters, drawn))
-        before += branch.sources
+            result.append(lowering.joined(branch))
+        before.append(branch)
     return tuple(result)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sources:
+    """The sources of one layer of rows, and what is read of them."""
+
+    known: Mapping[str, Source]
+    read: Collection[tuple[str, str]]
+    parameters: ParameterList
+    drawn: str | None
+
+    def joined(self, branch: Branch) -> LoweredSource:
+        """A source that is joined to those before it, with those that are joined to it first."""
+        join = branch.source.join
+        if join is None:
+            return self.branch(branch, None)
+        on = _join_on(branch.source, self.parameters)
+        if not needs_nobody(branch.sources) or not met_by_nobody(join):
+            return self.branch(branch, on)
+        return self.hashed([branch], kept_apart(on, join), join)
+
+    def branch(self, branch: Branch, join: JoinOn | None) -> LoweredSource:
+        """A source with those that are joined to it first."""
+        if not branch.first:
+            return self.source(branch.source, join)
+        parts = [self.branch(one, _join_on(one.source, self.parameters)) for one in branch.first]
+        return JoinedSources((self.source(branch.source, None), *parts), join)
+
+    def hashed(self, branches: Sequence[Branch], on: JoinOn, join: Join | None) -> LoweredSource:
+        """The first source with nobody in it, and all others of these branches, of which each has one too."""
+        first, *others = branches
+        alone = not others and not first.first
+        root = self.source(first.source, on if alone else None, (join, not alone))
+        if alone:
+            return root
+        return JoinedSources((root, *[self._within(one) for one in (*first.first, *others)]), on)
+
+    def _within(self, branch: Branch) -> LoweredSource:
+        """A part of what is hashed: where nobody cannot meet the others, as it is."""
+        source, join = branch.source, branch.source.join
+        if join is None:
+            return self.branch(branch, None)
+        on, beside = _join_on(source, self.parameters), self.known[join.child.relation]
+        if not nobody_within(join, beside):
+            return self.branch(branch, on)
+        on = met_within(on, join, beside, UNIT)
+        if not branch.first:
+            return self.source(source, on, (join, True))
+        parts = [self._within(one) for one in branch.first]
+        return JoinedSources((self.source(source, None, (join, True)), *parts), on)
+
+    def source(
+        self, source: Source, join: JoinOn | None, nobody: tuple[Join | None, bool] | None = None
+    ) -> TableSource | RowsSource:
+        """A source; with its units' draws where it is the one that is `drawn`, and with a row of nobody."""
+        draw = source.relation == self.drawn
+        kept = source.constants is not None and source.constants.stored  # all rows of a public table
+        if (source.stored or kept) and source.only is None and nobody is None:
+            return TableSource(source.table.name, source.relation, join)
+        names = {name for relation, name in self.read if relation == source.relation}
+        if source.only is not None or source.stored or kept:
+            rows = _kept(source, names, self.parameters, draw=draw)
+        elif source.constants is not None:
+            rows = _constants(source.constants, names, self.parameters)
+        elif source.union is not None:
+            rows = _union(source.union, names, self.parameters, draw=draw)
+        elif source.windows is not None:
+            rows = _windows(source.windows, names, self.parameters, draw=draw)
+        else:
+            assert source.groups is not None
+            rows = _groups(source.groups, names, self.parameters, draw=draw)
+        if nobody is not None:
+            by, within = nobody
+            rows = beside_nobody(rows, source, by, UNIT, within=within)
+        return RowsSource(rows, source.relation, join)
 
 
 def _join_on(source: Source, parameters: ParameterList) -> JoinOn:
@@ -98,52 +178,15 @@ def _join_on(source: Source, parameters: ParameterList) -> JoinOn:
     return JoinOn(*on, outer=join.outer, also=also, beside=beside)
 
 
-def _lowered_branch(
-    branch: Branch, join: JoinOn | None, read: Collection[tuple[str, str]], parameters: ParameterList, drawn: str | None
-) -> LoweredSource:
-    """A source with those that are joined to it first."""
-    if not branch.first:
-        return _lowered_source(branch.source, join, read, parameters, drawn)
-    joined: list[LoweredSource] = [_lowered_source(branch.source, None, read, parameters, drawn)]
-    for one in branch.first:
-        assert one.source.join is not None
-        joined.append(_lowered_branch(one, _join_on(one.source, parameters), read, parameters, drawn))
-    return JoinedSources(tuple(joined), join)
-
-
-def _lowered_source(
-    source: Source, join: JoinOn | None, read: Collection[tuple[str, str]], parameters: ParameterList, drawn: str | None
-) -> TableSource | RowsSource:
-    """A source; with its units' draws where it is the one that is `drawn`."""
-    draw = source.relation == drawn
-    kept = source.constants is not None and source.constants.stored  # all rows of a public table
-    if (source.stored or kept) and source.only is None:
-        return TableSource(source.table.name, source.relation, join)
-    names = {name for relation, name in read if relation == source.relation}
-    if source.only is not None:
-        rows = _kept(source, names, parameters, draw=draw)
-    elif source.constants is not None:
-        rows = _constants(source.constants, names, parameters)
-    elif source.union is not None:
-        rows = _union(source.union, names, parameters, draw=draw)
-    elif source.windows is not None:
-        rows = _windows(source.windows, names, parameters, draw=draw)
-    else:
-        assert source.groups is not None
-        rows = _groups(source.groups, names, parameters, draw=draw)
-    return RowsSource(rows, source.relation, join)
-
-
 def _kept(source: Source, names: Collection[str], parameters: ParameterList, *, draw: bool) -> Relation:
-    """The rows of a source for which its own condition is true, with the columns that are read."""
-    assert source.only is not None
+    """The rows of a source for which its own condition is true, or all, with the columns that are read."""
     own = [name for name, there in ((UNIT, source.table.protected), (DRAW, draw)) if there]
     outputs = [Output(Column(source.relation, name), name) for name in (*own, *sorted(names))]
     inner = lowered_sources(
         (replace(source, join=None, only=None),), read_columns((), source.only) | {(source.relation, n) for n in names},
         parameters, draw=draw,
     )  # fmt: skip
-    return TableRows(tuple(outputs), inner, lower_expression(source.only, parameters))
+    return TableRows(tuple(outputs), inner, None if source.only is None else lower_expression(source.only, parameters))
 
 
 def _constants(constants: Constants, names: Collection[str], parameters: ParameterList) -> Relation:

@@ -12,6 +12,7 @@ from sql_rewrite.window_nodes import OrderedBy, Placed, PlacedName, RowFrame, Wi
 
 __all__ = [
     "Appended",
+    "BesideNobody",
     "Binned",
     "Blocked",
     "CalledRows",
@@ -69,7 +70,7 @@ class Output:
 class JoinOn:
     """A join of equal values, those of `also` included, where the comparisons `beside` are true as well.
 
-    `outer` keeps rows without a partner.
+    `outer` keeps rows without a partner. With `alike` a NULL `child` meets the row whose `parent` is NULL.
     """
 
     child: Scalar
@@ -77,6 +78,7 @@ class JoinOn:
     outer: bool
     also: tuple[tuple[Column, Column], ...] = ()
     beside: tuple[Scalar, ...] = ()
+    alike: bool = False
 
 
 @node
@@ -117,6 +119,15 @@ class TableRows(Relation):
     outputs: tuple[Output, ...]
     sources: tuple[LoweredSource, ...]
     where: Scalar | None
+
+
+@node
+class BesideNobody(Relation):
+    """The rows whose `key` is not NULL, and a row of nobody: these values, and NULL in all other columns."""
+
+    rows: Relation
+    key: str
+    nobody: tuple[Output, ...]
 
 
 @node

@@ -12,7 +12,7 @@ from fractions import Fraction
 from privacy.norms import BINS, BINS_PER_OCTAVE
 from sql_rewrite.dialects.dialect import writes
 from sql_rewrite.dialects.duckdb_costs import DUCKDB_COSTS
-from sql_rewrite.dialects.duckdb_factors import factors_text
+from sql_rewrite.dialects.duckdb_factors import factors_text, nobody_text
 from sql_rewrite.dialects.duckdb_frames import frame_text
 from sql_rewrite.dialects.duckdb_scalars import ADDED, MULTIPLIED, quote
 from sql_rewrite.dialects.duckdb_squares import squares_text
@@ -44,6 +44,7 @@ from sql_rewrite.layer_values import (
 )
 from sql_rewrite.relations import (
     Appended,
+    BesideNobody,
     Binned,
     Blocked,
     CalledRows,
@@ -285,11 +286,15 @@ class DuckDB(DuckDBSteps):
         join = source.join
         if join is None:
             return table
-        kind = "LEFT JOIN" if join.outer else "INNER JOIN"
-        pairs = ((join.child, join.parent), *join.also)
-        met = [f"{self.write(one)} = {self.write(two)}" for one, two in pairs]
+        kind, equal = "LEFT JOIN" if join.outer else "INNER JOIN", "IS NOT DISTINCT FROM" if join.alike else "="
+        met = [f"{self.write(join.child)} {equal} {self.write(join.parent)}"]
+        met += [f"{self.write(one)} = {self.write(two)}" for one, two in join.also]
         met += [f"({self.write(part)})" for part in join.beside]
         return f"{kind} {table} ON ({' AND '.join(met)})"
+
+    @writes(BesideNobody)
+    def _beside_nobody(self, node: BesideNobody) -> str:
+        return nobody_text(node, self.write)
 
     @writes(ConstantRows)
     def _constant_rows(self, node: ConstantRows) -> str:
@@ -409,11 +414,7 @@ class DuckDB(DuckDBSteps):
 
     @writes(WithTotals)
     def _with_totals(self, node: WithTotals) -> str:
-        """A join with the few units that are beyond the limit: a window over all units would cost four times as much.
-
-        The row of no unit is there so that some row always is: the engine skips a join with nothing, so that the first
-        unit beyond the limit would make all rows of the others look for their totals, and take longer.
-        """
+        """A join with the few units beyond the limit, and nobody: a window over all would take four times as long."""
         totals = [(self.write(output.value), output.name) for output in node.totals]
         listed = ", ".join([f'{text} AS "{name}"' for text, name in totals])
         beyond = " OR ".join([f"{text} > {node.limit}" for text, _ in totals])

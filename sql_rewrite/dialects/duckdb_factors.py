@@ -11,18 +11,19 @@ found, and has the usual numbers. QED.
 
 How long it takes. Every row looks for its unit, whoever is beyond a norm, and those that are found are read as well:
 a row of a unit that is beyond takes what it took in a join with all units, each other one less. The row of no unit is
-there so that some row always is: the engine skips a join with nothing, so that the first unit that is beyond would
-make all rows of the others look for theirs.
+there in both ways so that some row always is: the engine skips a join with nothing, so that the first unit that is
+beyond, or is there at all, would make all rows of the others look for theirs (sql_rewrite/nobody.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from sql_rewrite.relations import UnitFactors
+from sql_rewrite.dialects.duckdb_scalars import quote
+from sql_rewrite.relations import BesideNobody, UnitFactors
 from sql_rewrite.scalars import Node
 
-__all__ = ["factors_text"]
+__all__ = ["factors_text", "nobody_text"]
 
 
 def factors_text(node: UnitFactors, write: Callable[[Node], str]) -> str:
@@ -37,6 +38,7 @@ def factors_text(node: UnitFactors, write: Callable[[Node], str]) -> str:
         found = [f'CASE WHEN "m"."u" IS NULL THEN {number} ELSE "m".{name} END AS {name}' for name, number in pairs]
         listed = ['"a".*', *found]
     else:
+        units += ' UNION ALL BY NAME SELECT -1 AS "u"'
         listed = ['"a".*', *[f'"m".{name}' for name in names]]
     equal = ['"a"."u" = "m"."u"']
     equal += [f'"a"."{name}" IS NOT DISTINCT FROM "m"."{name}"' for name in node.by]
@@ -44,3 +46,10 @@ def factors_text(node: UnitFactors, write: Callable[[Node], str]) -> str:
         f'SELECT {", ".join(listed)} FROM ({rows}) AS "a" {"LEFT" if node.usual else "INNER"} JOIN ({units}) AS "m" '
         f"ON ({' AND '.join(equal)})"
     )
+
+
+def nobody_text(node: BesideNobody, write: Callable[[Node], str]) -> str:
+    """Rows and nobody. By name: columns that the row of nobody does not have are NULL of their own type."""
+    nobody = ", ".join([f"{write(output.value)} AS {quote(output.name)}" for output in node.nobody])
+    kept = f'SELECT * FROM ({write(node.rows)}) AS "y" WHERE {quote(node.key)} IS NOT NULL'
+    return f"{kept} UNION ALL BY NAME SELECT {nobody}"

@@ -18,7 +18,8 @@ over all rows of the unit, which leaves the square of its sum. QED. Which functi
 matter to what comes out; the less two keys of a unit share one, the fewer rows are grouped.
 
 Widths. All t are whole and not negative, so that both sums of squares are at most the square of the unit's sum of t.
-Nothing can raise: a shift is by 0 to 63 in 64 bits without a sign, and numbers of bits are at most 128.
+The unit -1 is nobody: with it neither join is one with nothing, which the engine skips (sql_rewrite/nobody.py). Nothing
+can raise: a shift is by 0 to 63 in 64 bits without a sign, and numbers of bits are at most 128.
 """
 
 from __future__ import annotations
@@ -57,15 +58,16 @@ def squares_text(node: SquaredTotals, write: Callable[[Node], str]) -> str:
         f'FROM ({rows}) AS "r" GROUP BY "u"'
     )
     together = f'CASE WHEN "un" = 2 * {_bits("uo")} - {_bits("ue")} THEN "uo" & ~"ue" ELSE CAST({_ALL} AS UBIGINT) END'
+    sharing = 'SELECT "u", "ut" FROM "us" WHERE "ut" <> 0 UNION ALL SELECT -1, CAST(1 AS UBIGINT)'
     shared = (
-        f'SELECT "a".* FROM ({rows}) AS "a" INNER JOIN (SELECT "u", "ut" FROM "us" WHERE "ut" <> 0) AS "m" '
+        f'SELECT "a".* FROM ({rows}) AS "a" INNER JOIN ({sharing}) AS "m" '
         f'ON ("a"."u" = "m"."u") WHERE ("ut" & {bit}) <> 0'
     )
     cells = f'SELECT "u", {", ".join(others)} FROM ({shared}) AS "c" GROUP BY "u", {keys}'
+    beside = f'SELECT "u", {", ".join(summed)} FROM ({cells}) AS "d" GROUP BY "u" UNION ALL BY NAME SELECT -1 AS "u"'
     return (
         f'WITH "us" AS MATERIALIZED (SELECT "u", {together} AS "ut", {names} FROM ({units}) AS "b") '
-        f'SELECT "t"."u", {", ".join(added)} FROM "us" AS "t" LEFT JOIN '
-        f'(SELECT "u", {", ".join(summed)} FROM ({cells}) AS "d" GROUP BY "u") AS "o" ON ("t"."u" = "o"."u")'
+        f'SELECT "t"."u", {", ".join(added)} FROM "us" AS "t" LEFT JOIN ({beside}) AS "o" ON ("t"."u" = "o"."u")'
     )
 
 
