@@ -21,7 +21,7 @@ from starlette.requests import ClientDisconnect, Request
 from privacy.refusal import Finding
 from server.errors import Problem
 
-__all__ = ["NOT_TEXT", "canonical_hash", "findings_of", "parse_json", "read_body", "validate"]
+__all__ = ["NOT_TEXT", "canonical_hash", "findings_of", "parse_json", "read_body", "request_hash", "validate"]
 
 DEPTH_MAX = 32
 INTEGER_DIGITS_MAX = 19
@@ -179,6 +179,12 @@ def canonical_hash(value: Mapping[str, object]) -> str:
     """SHA-256 (hex) of the object in canonical form: equal objects have equal hashes, whatever their layout."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def request_hash(raw: Mapping[str, object], kind: str) -> str:
+    """The identity of a request for something of a kind: what its body says, but not how long it waits for it."""
+    said = {name: value for name, value in raw.items() if value is not None and name != "wait_ms"}
+    return canonical_hash(said | {"as": kind})
 
 
 def _known_names(model: type[BaseModel], seen: set[type[BaseModel]] | None = None) -> set[str]:

@@ -20,7 +20,7 @@ from server.auth import Caller, roles, services_of
 from server.batches.batches import Choice
 from server.batches.strategies import Way
 from server.batches.terms import AskedBatch, Terms
-from server.body import canonical_hash
+from server.body import request_hash
 from server.errors import finding_body
 from server.once import idempotency_key
 from server.roles import ASKING, READING
@@ -48,7 +48,6 @@ _EXAMPLE = {
 
 
 def _asked(caller: Caller, body: BatchBody, raw: dict[str, object], *, key: str | None) -> AskedBatch:
-    kept = {name: value for name, value in raw.items() if value is not None and name != "wait_ms"}
     return AskedBatch(
         principal=caller.name,
         dataset=body.dataset,
@@ -61,7 +60,7 @@ def _asked(caller: Caller, body: BatchBody, raw: dict[str, object], *, key: str 
         reuse=body.reuse,
         account=body.budget,
         idempotency_key=key,
-        body_hash=canonical_hash(kept | {"as": "batch"}),
+        body_hash=request_hash(raw, "batch"),
         moment=datetime.datetime.now(datetime.UTC),
     )
 

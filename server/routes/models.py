@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from mechanisms.private_descent import Method
 from server.auth import Caller, roles, services_of
-from server.body import canonical_hash
+from server.body import request_hash
 from server.models.terms import TrainModel
 from server.once import idempotency_key
 from server.roles import ASKING, READING
@@ -41,7 +41,6 @@ _EXAMPLE = {
 
 def _asked(caller: Caller, body: ModelBody, raw: dict[str, object], *, key: str | None) -> TrainModel:
     """A request as the models read it."""
-    asked = {name: value for name, value in raw.items() if name != "wait_ms" and value is not None}
     default = _GRADIENT_CLIP if body.method is Method.GRADIENT_CLIPPING else Fraction(1)
     return TrainModel(
         principal=caller.name,
@@ -56,7 +55,7 @@ def _asked(caller: Caller, body: ModelBody, raw: dict[str, object], *, key: str 
         confidence=body.confidence,
         account=body.budget,
         idempotency_key=key,
-        body_hash=canonical_hash(asked | {"as": "model"}),
+        body_hash=request_hash(raw, "model"),
     )
 
 

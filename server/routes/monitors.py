@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from privacy.numbers import decimal_text
 from server.auth import Caller, roles, services_of
-from server.body import canonical_hash
+from server.body import request_hash
 from server.monitors.estimating import within
 from server.monitors.notices import evaluation_body, evaluation_of_row
 from server.monitors.refusals import UnderWay, background_stream
@@ -142,7 +142,7 @@ async def _wanted(request: Request, caller: Caller, *, key: str | None) -> OpenM
         account=body.budget,
         contribution=None if body.contribution is None else body.contribution.asked(),
         idempotency_key=key,
-        body_hash=canonical_hash({name: value for name, value in raw.items() if value is not None} | {"as": "monitor"}),
+        body_hash=request_hash(raw, "monitor"),
     )
 
 

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from privacy.policy import Dataset
 from server.auth import Caller, roles, services_of
-from server.body import canonical_hash
+from server.body import request_hash
 from server.once import idempotency_key
 from server.roles import ASKING, READING, Role
 from server.routes.common import body_of, describe, json_response, running_response
@@ -32,7 +32,6 @@ _EXAMPLE = {"dataset": "demo", "statistic": "typical_age", "width": "2", "spend"
 
 def _asked(caller: Caller, body: StatisticBody, raw: dict[str, object], *, key: str | None) -> AskStatistic:
     """A request as the statistics read it."""
-    asked = {name: value for name, value in raw.items() if name != "wait_ms" and value is not None}
     return AskStatistic(
         principal=caller.name,
         trusted=_trusted(caller),
@@ -44,7 +43,7 @@ def _asked(caller: Caller, body: StatisticBody, raw: dict[str, object], *, key: 
         confidence=body.confidence,
         account=body.budget,
         idempotency_key=key,
-        body_hash=canonical_hash(asked | {"as": "statistic"}),
+        body_hash=request_hash(raw, "statistic"),
     )
 
 

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from mechanisms.streams.asking import Found
 from privacy.numbers import decimal_text
 from server.auth import Caller, roles, services_of
-from server.body import canonical_hash
+from server.body import request_hash
 from server.errors import Problem
 from server.once import idempotency_key
 from server.resources.kinds import ResourceKind
@@ -77,7 +77,6 @@ async def _wanted(request: Request, caller: Caller, *, key: str | None) -> OpenS
             why="What everybody asks for nothing is opened by owners and administrators.",
             instead=('Leave "shared": true out: the stream is then your own.', "Ask an administrator to open it."),
         )
-    kept = {name: value for name, value in raw.items() if value is not None}
     return OpenStream(
         principal=caller.name,
         dataset=body.dataset,
@@ -93,7 +92,7 @@ async def _wanted(request: Request, caller: Caller, *, key: str | None) -> OpenS
         shared=body.shared,
         administers=caller.role is Role.ADMIN,
         idempotency_key=key,
-        body_hash=canonical_hash(kept | {"as": "stream"}),
+        body_hash=request_hash(raw, "stream"),
     )
 
 

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from server.auth import Caller, roles, services_of
-from server.body import canonical_hash
+from server.body import request_hash
 from server.once import idempotency_key
 from server.roles import ASKING, READING
 from server.routes.common import body_of, describe, json_response
@@ -42,7 +42,6 @@ async def _wanted(request: Request, caller: Caller) -> tuple[MakeSynthetic, int]
     columns = None
     if body.columns is not None:
         columns = tuple(ColumnWish(name=one.name, bins=one.bins, low=one.low, high=one.high) for one in body.columns)
-    asked = {name: value for name, value in raw.items() if value is not None and name != "wait_ms"}
     wanted = MakeSynthetic(
         principal=caller.name,
         dataset=body.dataset,
@@ -53,7 +52,7 @@ async def _wanted(request: Request, caller: Caller) -> tuple[MakeSynthetic, int]
         rows_per_unit=body.rows_per_unit,
         account=body.budget,
         idempotency_key=idempotency_key(request),
-        body_hash=canonical_hash(asked | {"as": "synthetic"}),
+        body_hash=request_hash(raw, "synthetic"),
     )
     return wanted, body.wait_ms
 
