@@ -14,7 +14,7 @@ from privacy.rank_tree import QuantileMechanism
 from sql_rewrite.google_clause import Clause
 from sql_rewrite.lift_clock import started as clock_of
 
-__all__ = ["Question", "QuestionParameter", "text_of"]
+__all__ = ["Question", "QuestionParameter", "plain_question"]
 
 QuestionParameter = str | int | float | bool | None
 
@@ -69,7 +69,7 @@ class Question:
         assert len(given) <= 1, "one price, asked for in one way"
 
 
-def text_of(
+def plain_question(
     *,
     principal: str,
     dataset: str,
@@ -79,7 +79,7 @@ def text_of(
     contribution: AskedContribution | None = None,
     confidence: Fraction = Fraction(95, 100),
 ) -> Question:
-    """A text that is read and paid for as questions are, at a price of its own: of a session, a model, a statistic."""
+    """A question of nothing but a text, whose price is named elsewhere: of a session, a model, a statistic."""
     return Question(
         principal=principal,
         dataset=dataset,

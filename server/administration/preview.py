@@ -34,9 +34,8 @@ from server.datasets.invented import Invented
 from server.question import Question
 from sql_rewrite.lift_clock import started as clock_of
 
-__all__ = ["RUNS_DEFAULT", "Bench", "ColumnError", "Tried", "questions_of", "try_question"]
+__all__ = ["Bench", "ColumnError", "Tried", "questions_of", "try_question"]
 
-RUNS_DEFAULT = 10
 _TRUTH_SECONDS = 30.0
 _ROWS_MOST = 20_000
 

@@ -40,7 +40,7 @@ from server.journey.reuse import Stored
 from server.models import refusals
 from server.models.chosen_bounds import BoundsStage, Histograms, histograms_of, left_for_model, reuse_of
 from server.models.terms import TrainModel
-from server.question import Question, text_of
+from server.question import Question, plain_question
 from server.resources.offer import Offer
 from server.spends import affordable_amount, cost_on
 from sql_rewrite.automatic_bounds import Place
@@ -175,7 +175,7 @@ class Quotes:
 
 def _question(request: TrainModel) -> Question:
     """The request as the journey looks for who pays."""
-    return text_of(
+    return plain_question(
         principal=request.principal,
         dataset=request.dataset,
         sql=request.sql,

@@ -49,7 +49,7 @@ from server.monitors.sealing import SecretState
 from server.monitors.session import session_of
 from server.monitors.shape import CLOCK, compared_sum, require_terms, threshold_steps
 from server.monitors.terms import Direction, Evaluated, EvaluateMonitor, OpenMonitor, Terms
-from server.question import text_of
+from server.question import plain_question
 from server.resources.kinds import ResourceKind
 from server.resources.offer import Offer
 from server.resources.resources import Begun, Resources, charge_of
@@ -126,7 +126,7 @@ class Monitors:
 
     def _planned(self, request: OpenMonitor) -> Opening:
         """The session that a request asks for, on the accounts as they are now. Errors: Refused."""
-        question = text_of(
+        question = plain_question(
             principal=request.principal,
             dataset=request.dataset,
             sql=request.sql,
@@ -183,7 +183,7 @@ class Monitors:
             raise UnderWay(stream=terms.stream)
         state = self._require_open(row, terms)
         sql = state.sql if request.sql is None else request.sql
-        asked = text_of(
+        asked = plain_question(
             principal=row.principal,
             dataset=row.dataset,
             sql=sql,

@@ -21,7 +21,7 @@ from privacy.unit import Neighbouring
 from server.above_floor import BelowFloor, above_floor, require_worth
 from server.floor import Floor
 from server.journey.admission import Admission
-from server.question import Question, text_of
+from server.question import Question, plain_question
 from server.resources.offer import Offer
 from server.spends import affordable_amount, cost_on
 from server.statistics import refusals
@@ -161,7 +161,7 @@ def _of(form: OwnForm, epsilon: Fraction, delta: Fraction, width: int) -> Tested
 
 def _question(request: AskStatistic) -> Question:
     """The request as the journey looks for who pays."""
-    return text_of(
+    return plain_question(
         principal=request.principal,
         dataset=request.dataset,
         sql="",

@@ -17,7 +17,7 @@ from server.above_floor import above_floor, require_worth
 from server.answer import Journey
 from server.floor import Floor
 from server.journey.query import Prepared
-from server.question import Question, text_of
+from server.question import Question, plain_question
 from server.resources.offer import Offer
 from server.streams.cells import frame_of, groups_of, step_of, sums_of
 from server.streams.counted import counted_of
@@ -60,7 +60,7 @@ def plan_stream(journey: Journey, request: OpenStream, *, restores: Callable[[st
     """
 
     def question(sql: str) -> Question:
-        return text_of(
+        return plain_question(
             principal=request.principal,
             dataset=request.dataset,
             sql=sql,
@@ -151,7 +151,7 @@ def prepared_again(
     journey: Journey, dataset: Dataset, frame: Frame, terms: Terms, *, principal: str, account: str
 ) -> Prepared:
     """The statement of a stream's cells, as declarations are now. Errors: Refused where they are beyond its terms."""
-    asked = text_of(
+    asked = plain_question(
         principal=principal,
         dataset=dataset.name,
         sql=frame.sql,

@@ -28,7 +28,7 @@ from server.admitted import InFlight, Settled
 from server.answer import Journey
 from server.journey.admission import Served
 from server.journey.visible import VisibleRun
-from server.question import Question, text_of
+from server.question import Question, plain_question
 from server.resources.kinds import ResourceKind, ResourceState
 from server.resources.resources import Begun, Resources
 from server.store.errors import UNAVAILABLE
@@ -208,7 +208,7 @@ _FAILED = (ResourceState.FAILED_CHARGED, ResourceState.FAILED_VOID)
 
 def _question(request: MakeSynthetic) -> Question:
     """The request as the journey reads who pays."""
-    return text_of(
+    return plain_question(
         principal=request.principal,
         dataset=request.dataset,
         sql="",

@@ -16,7 +16,7 @@ from privacy.statistic import CoreStatistics
 from privacy.unit import Neighbouring
 from server.journey.query import Prepared
 from server.monitors.shape import compared_sum
-from server.question import text_of
+from server.question import plain_question
 from server.streams.cells import sums_of
 from tests.journey.clinic import DATASET, attach, clinic_in
 from tests.journey.watched import Clinic
@@ -51,7 +51,7 @@ def prepared(clinic: Clinic, sql: str, contribution: AskedContribution | None = 
     """A text as the journey prepares it."""
     dataset = clinic.services.catalogue.get("clinic")
     assert dataset is not None
-    asked = text_of(
+    asked = plain_question(
         principal="ann", dataset="clinic", sql=sql, account=None, contribution=contribution, body_hash="0" * 64
     )
     found = clinic.services.journey.preparing.prepare(asked, dataset, NormPower.L1)  # type: ignore[attr-defined]
