@@ -21,7 +21,7 @@ from privacy.refusal import Refused
 from sql_rewrite.aggregate_calls import AggregateReader, aggregate_calls
 from sql_rewrite.constant_rows import facts_of
 from sql_rewrite.evaluate import evaluate, is_exact_on, is_quick
-from sql_rewrite.expressions import ColumnRef, Expression, Value, walk
+from sql_rewrite.expressions import BIGINT, TEXT_LITERAL_MAX, ColumnRef, Expression, Value, walk
 from sql_rewrite.known_aggregates import known_aggregate
 from sql_rewrite.lift_expression import ExpressionLift, Member
 from sql_rewrite.lifter import ParameterValue
@@ -32,9 +32,6 @@ from sql_rewrite.syntax import consume, select_place, whole_number
 from sql_rewrite.text import Text
 
 __all__ = ["KnownBlock", "KnownRows", "KnownTable", "Meter", "joined"]
-
-PAIRS_MAX = 200_000
-"""Most pairs of rows that a join of them tries."""
 
 _GROUPED = "groups$"
 
@@ -103,8 +100,7 @@ class KnownRows:
 def joined(left: KnownRows, right: KnownRows, join: exp.Join, block: KnownBlock) -> KnownRows:
     """The rows of an inner or left join, which tries all pairs. Errors: Refused."""
     both = KnownRows((*left.columns, *right.columns), (), left.merged)
-    if len(left.rows) * len(right.rows) > PAIRS_MAX:
-        raise block.too_much(join)
+    block.meter.take(len(left.rows) * len(right.rows), partial(block.too_much, join))
     equal: list[tuple[ColumnRef, ColumnRef]] = []
     for using in join.args.get("using") or ():
         sides = left.named(using.name), right.named(using.name)
@@ -154,14 +150,14 @@ class KnownBlock:
         self._text = text
         self._parameters = parameters
         self._member = member
-        self._meter = meter
+        self.meter = meter
         self._values: dict[exp.Expr, ColumnRef] = {}
         self._keys: dict[Expression, ColumnRef] | None = None
         self._aliases = {p.alias.lower(): p.this for p in reversed(node.expressions) if isinstance(p, exp.Alias)}
 
     def over(self, known: KnownRows) -> KnownBlock:
         """The same clauses over other rows."""
-        return KnownBlock(self._node, known, self._text, self._parameters, self._member, self._meter)
+        return KnownBlock(self._node, known, self._text, self._parameters, self._member, self.meter)
 
     def table(self) -> KnownTable:
         """Its rows. Errors: Refused."""
@@ -185,6 +181,8 @@ class KnownBlock:
         if node.args.get("distinct") is not None:
             places = self._different(rows, order)
         places = self._cut(places, rows, order)
+        for column in columns:
+            self._held(column, node)
         kinds = tuple(expression.type for expression, _ in expressions)
         return KnownTable(tuple(names), kinds, tuple(rows[place] for place in places))
 
@@ -253,8 +251,26 @@ class KnownBlock:
         self._check(expression, node, rows)
         return [evaluate(expression, row) for row in rows]
 
+    def _held(self, values: list[Value], node: exp.Expr) -> list[Value]:
+        """The values, which a constant can hold. Errors: Refused."""
+        for value in values:
+            if isinstance(value, int) and not BIGINT.contains(value):
+                raise self._too_large(node, "a whole number beyond 64 bits", "compute it as a DOUBLE")
+            if isinstance(value, str) and len(value) > TEXT_LITERAL_MAX:
+                raise self._too_large(node, f"a text of more than {TEXT_LITERAL_MAX:,} characters", "make it shorter")
+        return values
+
+    def _too_large(self, node: exp.Expr, what: str, instead: str) -> Refused:
+        return refuse(
+            "too_large",
+            "a nested query of public tables is refused",
+            f"One of its values is {what}.",
+            instead,
+            position=self._text.position(node),
+        )
+
     def _check(self, expression: Expression, node: exp.Expr, rows: Sequence[Row]) -> None:
-        self._meter.take(len(rows) * sum(1 for _ in walk(expression)), partial(self.too_much, node))
+        self.meter.take(len(rows) * sum(1 for _ in walk(expression)), partial(self.too_much, node))
         if not is_quick(expression) or not is_exact_on(expression, rows):
             raise refuse(
                 "unsupported_sql",
@@ -285,7 +301,7 @@ class KnownBlock:
             aggregate = known_aggregate(call, self._lifter(), self._text)
             for part in aggregate.read:
                 self._check(part, call, self._known.rows)
-            columns.append((f"a{at}", aggregate.kind, [aggregate.of(rows) for _, rows in parts]))
+            columns.append((f"a{at}", aggregate.kind, self._held([aggregate.of(rows) for _, rows in parts], call)))
         refs = [replace(facts_of(name, name, kind, held), relation=_GROUPED) for name, kind, held in columns]
         rows = tuple({(_GROUPED, name): held[at] for name, _, held in columns} for at in range(len(parts)))
         self._keys = {expression: ref for (_, expression), ref in zip(keys, refs, strict=False)}

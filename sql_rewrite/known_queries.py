@@ -11,7 +11,7 @@ the core is the one of the text in which an analyst has written the values.
 
 The values are constants of the plan, so the release has them in its identity, and another version of a table makes
 another question. They are the same in every order of a table's rows (known_block.py). A nested query has to be read
-without the rows around it, and of tables of at most 1,000 rows or 20,000 values, as the snapshot keeps them.
+without the rows around it, and of tables of at most 1,000 rows and 20,000 values, as the snapshot keeps them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from privacy.policy import ColumnType, Dataset
 from privacy.refusal import Refused
 from sql_rewrite.aggregate_calls import aggregate_calls
 from sql_rewrite.constant_lists import constants_in, read_constants, typed
-from sql_rewrite.expressions import BIGINT, Expression, Literal, Value
+from sql_rewrite.expressions import Expression, Literal, Value
 from sql_rewrite.known_block import KnownBlock, KnownRows, KnownTable, Meter, joined
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.lifter import ParameterValue
@@ -189,7 +189,7 @@ class KnownQueries:
             return self._of_constants(node)
         if id(node) not in self._tables:
             self._kept.append(node)
-            self._tables[id(node)] = self._checked(self._read(node, self._with(node, scope)), node)
+            self._tables[id(node)] = self._read(node, self._with(node, scope))
         return self._tables[id(node)]
 
     def _read(self, node: exp.Expr, scope: Scope) -> KnownTable:
@@ -232,6 +232,7 @@ class KnownQueries:
         if len(given) > len(table.names):
             raise self._columns(item)
         names = (*given, *table.names[len(given) :])
+        self._meter.take(len(table.rows) * len(names), partial(self._too_much, item))
         return KnownRows.of(KnownTable(names, table.kinds, table.rows), item.alias_or_name, relation)
 
     def _cte(self, cte: Cte) -> KnownTable:
@@ -314,19 +315,14 @@ class KnownQueries:
         values = [Literal(value, table.kinds[0]) for (value,) in dict.fromkeys(table.rows)]
         return lifter.make(node, "in", lifter.lift(node.this), *values)
 
-    def _checked(self, table: KnownTable, node: exp.Expr) -> KnownTable:
-        """The table, whose whole numbers can be stored. Errors: Refused."""
-        for row in table.rows:
-            for value in row:
-                if isinstance(value, int) and not BIGINT.contains(value):
-                    raise refuse(
-                        "too_large",
-                        "a nested query of public tables is refused",
-                        "One of its values is a whole number beyond 64 bits.",
-                        "compute it as a DOUBLE",
-                        position=self._text.position(node),
-                    )
-        return table
+    def _too_much(self, node: exp.Expr) -> Refused:
+        return refuse(
+            "too_large",
+            "a nested query of public tables is refused",
+            "It is computed before anything runs, and reads too many values.",
+            "ask it by itself, which is free, and write its values (or $name, a parameter) in its place",
+            position=self._text.position(node),
+        )
 
     def _columns(self, node: exp.Expr) -> Refused:
         return refuse(

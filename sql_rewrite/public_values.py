@@ -7,7 +7,7 @@ import math
 
 from privacy.policy import ColumnType, Dataset
 from privacy.values import Cell
-from sql_rewrite.expressions import Expression, Literal, Value
+from sql_rewrite.expressions import TEXT_LITERAL_MAX, Expression, Literal, Value
 
 __all__ = ["is_known", "public_literals"]
 
@@ -40,7 +40,8 @@ def _cells(name: str, dataset: Dataset) -> list[tuple[Cell, ...]] | None:
         return None
     names = [column.name for column in table.columns]
     rows = dataset.public.rows(table.name, names, min(_ROWS_MAX, _CELLS_MAX // len(names)))
-    return None if rows is None else [tuple(row) for row in rows]
+    long = any(isinstance(cell, str) and len(cell) > TEXT_LITERAL_MAX for row in rows or () for cell in row)
+    return None if rows is None or long else [tuple(row) for row in rows]
 
 
 def _value(cell: Cell, kind: ColumnType) -> Value:

@@ -107,8 +107,10 @@ class RowsSeeker:
         So is a query of public tables that groups or chooses their rows (known_queries.py).
         """
         cte = None
-        if isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier) and not item.args.get("db"):
-            cte = scope.ctes.get(item.name.lower())
+        if isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier):
+            cte = None if item.args.get("db") else scope.ctes.get(item.name.lower())
+            if cte is None:
+                return None  # a table, whose rows are joined as they are
         seen = scope if cte is None else cte.scope
 
         def public(table: exp.Table) -> bool:
@@ -117,9 +119,7 @@ class RowsSeeker:
 
         written = item if cte is None else cte.node.this
         found = constants_in(written, public)
-        if found is not None or isinstance(written, exp.Table):
-            return found
-        return written if self._known.makes(written, seen) else None
+        return written if found is None and self._known.makes(written, seen) else found
 
     def reads_rows(self, item: exp.Expr, scope: Scope) -> bool:
         """Whether an item of FROM is a table of the dataset, or selects rows of one or computes them within units."""

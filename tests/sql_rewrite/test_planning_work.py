@@ -17,7 +17,7 @@ set their fields is no call: in instructions of the processor that was a tenth (
 in time 3 % on a quiet machine."""
 
 STAGED_CALLS_MAX = 13_100
-"""13,086 of four nodes and two stages, 74 of them to see that the nested ones read people and are not known beforehand
+"""13,064 of four nodes and two stages, 74 of them to see that the nested ones read people and are not known beforehand
 (12,285 before conditions before joins), after 15,827."""
 
 COLLECTED = """
