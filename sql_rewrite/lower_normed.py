@@ -54,6 +54,7 @@ from sql_rewrite.relations import (
 )
 from sql_rewrite.scalars import Arithmetic, Case, Cast, Coalesce, Comparison, Function, Held, Named, Scalar
 from sql_rewrite.scalars import Whole as W
+from sql_rewrite.squared_places import place_of_null
 from sql_rewrite.statistics.registry import sums_of
 from sql_rewrite.stored_norms import UnitTable, known_norms, unit_table
 from sql_rewrite.unit_worth import INTEGER, ONE, WIDE, count_under, under, when
@@ -150,6 +151,7 @@ class NormSums(NormWorth):
         self.statistics = bounded.statistics
         self.keys = keys
         self.hidden = hidden
+        self.domain = bounded.described.keys.domain
         self.whole = [key.type for _, key in bounded.core.keys] == [ColumnType.INTEGER]
         """Whether there is one key, a whole number."""
         self.weighted = any(item.statistic.kind is StatisticKind.WEIGHTS for item in bounded.statistics)
@@ -368,7 +370,7 @@ class NormSums(NormWorth):
             value = under(owner, ONE if counts else Named(f"{owner.statistic.name}t"))
             wide = norm.most**2 >= _NARROW
             totals.append(SquaredTotal(value, f"{_name(norm)}m", one=counts, wide=wide))
-        return SquaredTotals(rows, self.keys, tuple(totals), self.whole)
+        return SquaredTotals(rows, self.keys, tuple(totals), self.whole, place_of_null(self.domain))
 
     def _row_products(self, vectors: dict[str, list[Scalar]]) -> tuple[Output, ...]:
         columns = []

@@ -357,13 +357,15 @@ class SquaredTotal:
 class SquaredTotals(Relation):
     """One row for each unit: of each total the sum over the unit's cells, by the keys, of the squares of its sums.
 
-    With `whole` there is one key, an INTEGER.
+    With `whole` there is one key, an INTEGER. With `null` too, the last six bits of any two keys are different, and
+    NULL, if there is one, has these.
     """
 
     rows: Relation
     keys: tuple[str, ...]
     totals: tuple[SquaredTotal, ...]
     whole: bool
+    null: int | None = None
 
 
 @node

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 import duckdb
@@ -10,7 +12,7 @@ import pytest
 
 from engines.handlers.connection import private_settings
 from privacy.norms import NormPower
-from privacy.policy import PublicKeys
+from privacy.policy import KeyValue, PublicKeys
 from sql_rewrite.bound import bound
 from sql_rewrite.bounded import BoundedCore
 from sql_rewrite.cost import passes_of
@@ -20,6 +22,7 @@ from sql_rewrite.lower import lower
 from sql_rewrite.lower_normed import Shape, finds_squares, shape_of
 from sql_rewrite.relations import SharedRows, SquaredTotal, SquaredTotals
 from sql_rewrite.scalars import Named, Whole
+from sql_rewrite.squared_places import place_of_null
 from tests.sql_rewrite.test_cost_measured import _automatic
 from tests.sql_rewrite.test_cost_measured import dataset as messages
 
@@ -76,6 +79,56 @@ def test_a_unit_in_every_bucket_raises_nothing(engine: duckdb.DuckDBPyConnection
         f"FROM range({64 * times}) r(k0)"
     )
     assert compare(engine, ("k0",), whole=True) == 1
+
+
+def counted(engine: duckdb.DuckDBPyConnection, null: int | None) -> tuple[list[tuple[int, ...]], str]:
+    """The squares of numbers of rows, and the statement."""
+    written = DUCKDB.write(SquaredTotals(SharedRows("rows"), ("k0",), TOTALS[:1], whole=True, null=null))
+    return sorted(engine.execute(written).fetchall()), written
+
+
+@pytest.mark.parametrize("least", [-40, 0, 2**63 - 64])
+def test_cells_with_buckets_of_their_own(engine: duckdb.DuckDBPyConnection, least: int) -> None:
+    """Units of one row and of hundreds; only those with three rows in a cell are grouped by it."""
+    r = random.Random(least)
+    domain = [None, *range(least, least + 63)]
+    null = place_of_null([(key,) for key in domain])
+    assert null == (least + 63) % 64
+    rows = [(min(r.randrange(90), r.randrange(90)), r.choice(domain)) for _ in range(500)]
+    rows += [(100, key) for key in 2 * domain] + [(101, key) for key in 3 * domain] + [(102, None), (102, least)]
+    listed = ", ".join(f"({unit}, {'NULL' if key is None else key})" for unit, key in rows)
+    engine.execute(
+        "CREATE OR REPLACE TEMP TABLE rows AS SELECT CAST(u AS INTEGER) AS u, CAST(k0 AS BIGINT) AS k0 "
+        f"FROM (VALUES {listed}) AS v(u, k0)"
+    )
+    expected = sorted(
+        (unit, sum(n * n for n in Counter(key for one, key in rows if one == unit).values()))
+        for unit in {one for one, _ in rows}
+    )
+    found, written = counted(engine, null)
+    assert found == expected == counted(engine, None)[0]
+    assert expected[-3:] == [(100, 4 * 64), (101, 9 * 64), (102, 2)]
+    for right, wrong in [
+        (" 4 *", " 3 *"),
+        ("IS NOT TRUE", "IS NULL"),
+        ("SUM(", "MAX("),
+        (f", {null})", f", {least % 64})"),
+    ]:
+        assert written != written.replace(right, wrong)
+        assert sorted(engine.execute(written.replace(right, wrong)).fetchall()) != expected, right
+
+
+@pytest.mark.parametrize(
+    ("values", "null"),
+    [
+        (range(50), 50), (range(64), 0), ([None, *range(1, 64)], 0), ([None, *range(64)], None), (range(65), None),
+        ([0, 64], None), ([None, 0, 5], 1), ([None, "a"], None), ([True, False], None), ([-1, 62], 0), ([-1, 63], None),
+    ],
+)  # fmt: skip
+def test_which_cells_have_buckets_of_their_own(values: Sequence[KeyValue], null: int | None) -> None:
+    """64 whole numbers whose last six bits are different, with NULL among them where there is a place for it."""
+    assert place_of_null([(value,) for value in values]) == null
+    assert place_of_null([(value, 1) for value in values]) is place_of_null(None) is None
 
 
 def core_of(sql: str, *, groups: int, power: NormPower, rows: int = 40) -> BoundedCore:
