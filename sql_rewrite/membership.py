@@ -230,11 +230,14 @@ class Membership:
         if not isinstance(found, ColumnRef) or not _refers(holder, child, source, found):
             return None
         if isinstance(node, exp.In) and child.nullable and not leaves_out(node):
+            listed = self._known.read(lifter, node)  # its values, where they are few: NULL is as in any other list
+            if listed is not None:
+                return listed
             raise refuse(
                 "correlated_subquery",
                 "IN over a public table is refused here",
                 f'"{child.name}" can be NULL, and what its IN means then depends on whether the nested query has rows.',
-                "use it in WHERE, beside AND and OR alone",
+                "use it in WHERE, beside AND and OR alone, or write EXISTS",
                 position=self._text.position(node),
             )
         if isinstance(node, exp.In):

@@ -219,6 +219,18 @@ def test_membership_with_null_is_refused_where_it_would_differ() -> None:
         assert refused.value.findings[0].what == "NOT IN over a nested query with a NULL is refused"
 
 
+def test_a_reference_that_can_be_null_is_not_among_keys_as_not_in_a_list() -> None:
+    """Shows that NOT IN over some keys of a small public table is that of their list; of a large one it is refused."""
+    keys = "SELECT hospital_id FROM hospitals WHERE region = 'north'"
+    asked = f"SELECT COUNT(*) FROM visits WHERE hospital_id NOT IN ({keys})"
+    north = ", ".join(str(row[NAMES.index("hospital_id")]) for row in ROWS if row[NAMES.index("region")] == "north")
+    listed = core(f"SELECT COUNT(*) FROM visits WHERE hospital_id NOT IN ({north})")
+    assert core_key(core(asked), KNOWN) == core_key(listed, KNOWN)
+    with pytest.raises(Refused) as refused:
+        core(asked, LARGE)
+    assert refused.value.findings[0].what == "IN over a public table is refused here"
+
+
 def test_public_rows_that_multiply_without_end_are_refused() -> None:
     """Shows that joins whose rows of one person would take too long are refused, and nothing is asked of an engine."""
     source = "visits AS v JOIN hospitals AS h0 ON v.hospital_id = h0.hospital_id"
