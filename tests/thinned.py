@@ -33,7 +33,7 @@ def slow_ones(slow: Collection[Value], values: Iterable[Value]) -> list[object]:
     return [pytest.param(value, marks=pytest.mark.slow) if value in slow else value for value in given]
 
 
-POSTGRESQL_EVERY = 5
+POSTGRESQL_EVERY = 10
 """Of the tests of a file that are made on PostgreSQL as well, `make check` makes one in so many there."""
 
 
@@ -54,10 +54,13 @@ def mark_sparse(items: Iterable[pytest.Item]) -> None:
 
 
 def _place(item: pytest.Function) -> int:
-    """The number of a case: of its rows in all tables of parameters together, whatever order pytest runs them in."""
-    indices = dict(item.callspec.indices)
-    for table in item.iter_markers("parametrize"):
-        names = table.args[0].split(",") if isinstance(table.args[0], str) else table.args[0]
-        for name in names[1:]:
-            indices.pop(name.strip(), None)
-    return sum(indices.values())
+    """The number of a case: of its rows in all tables of parameters together, whatever order pytest runs them in.
+
+    Pytest numbers the cases of all tables through, the last row first; what is left is the number of fixtures' cases.
+    """
+    tables = list(item.iter_markers("parametrize"))
+    number, place = max(item.callspec.indices.values()), 0
+    for table in reversed(tables):
+        number, row = divmod(number, len(table.args[1]))
+        place += row
+    return place + number

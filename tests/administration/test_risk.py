@@ -48,10 +48,10 @@ def sizes(snapshot: Path, table: str, columns: Sequence[Coarse]) -> ClassSizes:
         return counter.sizes(columns)
 
 
-@pytest.fixture
-def attached(tmp_path: Path) -> tuple[Path, Dataset]:
+@pytest.fixture(scope="module")
+def attached(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Dataset]:
     """Six people, three of whom have visits."""
-    declared = dataset(TABLE, visits())
+    declared, tmp_path = dataset(TABLE, visits()), tmp_path_factory.mktemp("risk")
     first = write(tmp_path / "people.csv", ("id", "age", "city", "born", "zip"), PEOPLE)
     rows = [(1, 1, "A"), (2, 1, "A"), (3, 1, "B"), (4, 2, "A"), (5, 3, "A")]
     second = write(tmp_path / "visits.csv", ("visit", "person", "city"), rows)

@@ -218,6 +218,7 @@ def search(folder: Path, config: Mapping[str, Any], questions: int) -> Counter[s
     return found
 
 
+@pytest.mark.slow
 def test_the_search_finds_the_hole_with_the_engines_own_optimizers(folder: Path) -> None:
     """Twin of the guard: with the optimizers on, one of a hundred questions raises at least, and tells worlds apart."""
     found = search(folder, settings(threads=1, memory_limit_mb=512), 100)

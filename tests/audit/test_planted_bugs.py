@@ -62,7 +62,7 @@ def find(bug: Bug) -> tuple[str, int]:
     return said, tally.triples
 
 
-@pytest.mark.sparse(5)
+@pytest.mark.sparse(9)
 @pytest.mark.parametrize(
     "bug", slow_ones([bug for bug in BUGS if bug.name in LONG], BUGS), ids=[bug.name for bug in BUGS]
 )

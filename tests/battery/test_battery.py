@@ -41,14 +41,14 @@ def _of(outcome: str) -> list[object]:
     return [pytest.param(question, id=f"{question.world}-{question.number}") for question in found]
 
 
-@pytest.mark.sparse(40)
+@pytest.mark.sparse(80)
 @pytest.mark.parametrize("question", _of("answered"))
 def test_the_answer_is_the_engines_own(opened: dict[str, Clinic], question: Question) -> None:
     """Shows it with bounds above every contribution, at an epsilon that leaves no noise."""
     assert not difference(opened[question.world], question.text), question.text
 
 
-@pytest.mark.sparse(40)
+@pytest.mark.sparse(80)
 @pytest.mark.parametrize("question", _of("refused"))
 def test_what_is_never_answered_is_refused(opened: dict[str, Clinic], question: Question) -> None:
     """Shows the code."""

@@ -39,6 +39,7 @@ def test_a_value_that_does_not_fit_is_marked(
     assert (None if position is None else position.text) == marked
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize(
     "sql",
     [

@@ -314,7 +314,7 @@ def test_odd_but_sound_csv_is_attached(tmp_path: Path, empty_home: Path, content
     assert (table["rows_read"], table["rows_stored"]) == (2, 2)
 
 
-@pytest.mark.sparse(3)
+@pytest.mark.sparse(6)
 @pytest.mark.parametrize(
     ("content", "words"),
     [

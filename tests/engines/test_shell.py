@@ -458,11 +458,11 @@ def test_intervals_travel_as_the_engine_writes_them() -> None:
     """Shows it of both signs, of days and clocks, and of NULL; days and the clock have one sign here."""
     draw = random.Random(7)
     sizes = [0, 1, -1, 86_400_000_000, -86_400_000_000, *(draw.randrange(-(10**13), 10**13) for _ in range(60))]
-    for size in sizes:
-        sign = -1 if size < 0 else 1
-        days, clock = divmod(abs(size), 86_400_000_000)
-        with duckdb.connect() as connection:
+    with duckdb.connect() as connection:
+        for size in sizes:
+            sign = -1 if size < 0 else 1
+            days, clock = divmod(abs(size), 86_400_000_000)
             (written,) = connection.execute(
                 f"SELECT CAST(INTERVAL ({sign * days}) DAY + INTERVAL ({sign * clock}) MICROSECOND AS VARCHAR)"
             ).fetchall()[0]
-        assert _span(datetime.timedelta(microseconds=size)) == written
+            assert _span(datetime.timedelta(microseconds=size)) == written

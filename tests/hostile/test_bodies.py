@@ -197,6 +197,7 @@ def wrong(body: bytes, response: httpx.Response) -> str | None:
     return f"{body[:200]!r}: {said}" if said else None
 
 
+@pytest.mark.sparse(2)
 @pytest.mark.parametrize("kind", HONEST)
 def test_hostile_bodies_are_refused_for_nothing(clinic: Clinic, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shows a problem of the client's for every body, for an estimate and for the thing itself: no internal error, no

@@ -123,6 +123,7 @@ def outcome(clinic: Clinic, watched: Watched, kind: str, who: str, account: str,
     return told.status_code, headers, shown, clinic.spent(account) - before, last, watched.works, watched.waits > 0
 
 
+@pytest.mark.sparse(2)
 @pytest.mark.parametrize("kind", ASKED)
 def test_what_fails_after_rows_were_read_is_one_outcome(
     clinic: Clinic, kind: str, monkeypatch: pytest.MonkeyPatch

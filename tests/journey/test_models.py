@@ -141,6 +141,7 @@ def test_the_other_methods_predict_as_well(shared: Clinic, method: str) -> None:
     assert "several_rows" in {warning["code"] for warning in model["warnings"]}
 
 
+@pytest.mark.sparse(2)
 @pytest.mark.parametrize("method", ["input_clipping", "gradient_clipping"])
 def test_chances_are_those_of_rows_where_units_have_several(shared: Clinic, method: str) -> None:
     """Shows that a model of what the feature says nothing about gives about the share of rows with the label, which

@@ -144,6 +144,7 @@ REFUSED: list[tuple[dict[str, Any], int, str]] = [
 ]
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize(("options", "status", "code"), REFUSED)
 def test_what_cannot_be_made_is_refused_and_costs_nothing(
     shared: Clinic, options: dict[str, Any], status: int, code: str

@@ -212,6 +212,7 @@ def test_what_anothers_bounds_decide_is_not_read_without_their_histogram(tmp_pat
         assert not releases["one"] & releases["two"]
 
 
+@pytest.mark.sparse(2)
 @pytest.mark.parametrize(
     ("value", "table", "column", "truth"),
     [("MEDIAN(paid)", "visits", "paid", 49.5), ("MAX(DATE '2020-06-01' - born)", "people", "born", 45.5 * 365.25)],
