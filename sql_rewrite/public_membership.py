@@ -17,6 +17,7 @@ false in EXISTS, as in SQL.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -33,6 +34,7 @@ from sql_rewrite.plan import Constants, Source
 from sql_rewrite.public_joins import as_constants
 from sql_rewrite.reachable import conjuncts as parts_of
 from sql_rewrite.refuse import refuse
+from sql_rewrite.rows import Rows
 from sql_rewrite.sources import SourceNames, View
 from sql_rewrite.syntax import consume, populated
 from sql_rewrite.text import Text
@@ -107,11 +109,11 @@ class PublicMembership:
         if aggregate_calls(query.expressions):
             return None
         item = query.args["from_"].this if query.args.get("from_") is not None else None
-        listed = self._constants(query) if isinstance(node, exp.In) else None
+        listed = self._constants(query) if item is not None else None
         table = self._public(item) if isinstance(item, exp.Table) and listed is None else None
         if item is None or (table is None and listed is None):
             return None
-        view = View(_INSIDE, listed) if listed is not None else None
+        view = View(_INSIDE, _inside(listed)) if listed is not None else None
         if table is not None:
             view = as_constants(Source(_INSIDE, table), self._dataset)
         if view is None:
@@ -160,6 +162,13 @@ class PublicMembership:
             return self._names.resolve(column) if outside else inner.resolve(column)
 
         return resolve
+
+
+def _inside(rows: Rows) -> Rows:
+    """Rows of constants whose relation is no source of the query around them."""
+    (source,) = rows.sources
+    columns = [(name, replace(c, relation=_INSIDE) if isinstance(c, ColumnRef) else c) for name, c in rows.columns]
+    return replace(rows, sources=(replace(source, relation=_INSIDE),), columns=tuple(columns))
 
 
 def written_out(parts: Sequence[Expression], constants: Constants, relation: str) -> Expression | None:

@@ -990,3 +990,9 @@ SELECT (SELECT region FROM hospitals h WHERE h.hospital_id = v.hospital_id) AS p
 
 -- answered
 SELECT COUNT(*) FROM visits v WHERE NOT EXISTS (SELECT 1 FROM visits w WHERE w.patient_id = v.patient_id AND w.department = 'General' AND (w.cost > v.cost * 2 OR (w.department = v.department AND w.visit_date > v.visit_date)))
+
+-- answered
+WITH t AS (SELECT region, MIN(beds) AS least FROM hospitals GROUP BY region) SELECT COUNT(*) FROM patients p WHERE EXISTS (SELECT 1 FROM t WHERE t.region = p.region AND p.age > t.least)
+
+-- answered
+SELECT COUNT(*) FROM patients p WHERE NOT EXISTS (SELECT 1 FROM (VALUES (20, 30), (60, 70)) AS b(low, high) WHERE p.age >= b.low AND p.age < b.high)
