@@ -164,6 +164,7 @@ def test_sums_and_means_are_rounded_once() -> None:
     [
         ("SELECT id FROM items LIMIT 2", "Different rows tie"),
         ("SELECT id, kind FROM items ORDER BY kind LIMIT 2", "Different rows tie"),
+        ("SELECT DISTINCT kind FROM items ORDER BY id", "Different rows tie"),
         ("SELECT FIRST(id) FROM items", "whatever the order of the rows is"),
         ("SELECT MODE(kind) FROM items", "whatever the order of the rows is"),
         ("SELECT kind, id FROM items GROUP BY kind", "no key of the nested query's GROUP BY"),
@@ -179,6 +180,50 @@ def test_what_is_not_known_beforehand_is_refused(sql: str, what: str) -> None:
     with pytest.raises(Refused) as refused:
         _known(sql)
     assert what in refused.value.findings[0].why
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT person_id FROM people",
+        "SELECT id FROM items, people",
+        "SELECT id FROM items UNION ALL SELECT person_id FROM people",
+        "SELECT id, (SELECT MAX(age) FROM people) FROM items",
+        "SELECT id FROM items WHERE id > (SELECT COUNT(*) FROM people)",
+        "SELECT COUNT(*) FROM items GROUP BY id IN (SELECT person_id FROM people)",
+        "SELECT kind FROM items GROUP BY kind HAVING COUNT(*) > (SELECT COUNT(*) FROM people)",
+        "SELECT id FROM items ORDER BY (SELECT COUNT(*) FROM people)",
+        "SELECT id FROM items JOIN places ON id > (SELECT COUNT(*) FROM people)",
+    ],
+)
+def test_what_reads_people_anywhere_is_not_known(sql: str) -> None:
+    """Shows it of each clause that may have a nested query: else rows of people would be read before any charge."""
+    assert not _is_known(sql)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT id, SUM(id) OVER () FROM items",
+        "SELECT id FROM items QUALIFY ROW_NUMBER() OVER (ORDER BY id) = 1",
+        "SELECT DISTINCT ON (kind) kind, id FROM items",
+        "SELECT id FROM items NATURAL JOIN places",
+        "SELECT id FROM items RIGHT JOIN places USING (kind)",
+        "SELECT id FROM items FULL JOIN places USING (kind)",
+        "SELECT id FROM items SEMI JOIN places USING (kind)",
+        "SELECT id FROM items ANTI JOIN places USING (kind)",
+        "SELECT id FROM main.items",
+        "SELECT id FROM items TABLESAMPLE 10 PERCENT (bernoulli)",
+    ],
+)
+def test_clauses_that_are_not_read_are_not_known(sql: str) -> None:
+    """Shows that nothing is read as if a part of it were not there."""
+    assert not _is_known(sql)
+
+
+def _is_known(sql: str) -> bool:
+    tree, text = parse(sql)
+    return KnownQueries(text, {}, _dataset(_Public()), lambda node, scope: scope).knows(tree, Scope({}))
 
 
 def test_the_work_is_bounded() -> None:
