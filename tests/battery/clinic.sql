@@ -996,3 +996,6 @@ WITH t AS (SELECT region, MIN(beds) AS least FROM hospitals GROUP BY region) SEL
 
 -- answered
 SELECT COUNT(*) FROM patients p WHERE NOT EXISTS (SELECT 1 FROM (VALUES (20, 30), (60, 70)) AS b(low, high) WHERE p.age >= b.low AND p.age < b.high)
+
+-- answered
+SELECT COUNT(*) FROM visits WHERE department == ANY(ARRAY['Oncology'])

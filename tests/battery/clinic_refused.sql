@@ -169,9 +169,6 @@ SELECT @n := COUNT(*) FROM visits
 -- refused: unknown_column
 SELECT COUNT(*) FROM visits WHERE department = "Oncology"
 
--- refused: unsupported_sql
-SELECT COUNT(*) FROM visits WHERE department == ANY(ARRAY['Oncology'])
-
 -- refused: unsupported_type
 SELECT MEDIAN(department) FROM visits
 
@@ -285,3 +282,15 @@ SELECT COUNT(*), COUNT(v.c) FROM patients p LEFT JOIN (SELECT patient_id, cost *
 
 -- refused: join_not_on_key
 SELECT COUNT(*), COUNT(v.cost) FROM patients p LEFT JOIN (SELECT patient_id, cost FROM visits) v ON v.patient_id = p.patient_id AND (p.age > 50 OR v.cost > 9)
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM visits WHERE cost > (SELECT beds FROM hospitals)
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM visits WHERE hospital_id IN (SELECT hospital_id FROM hospitals LIMIT 2)
+
+-- refused: unsupported_function
+SELECT COUNT(*) FROM visits WHERE cost > (SELECT FIRST(beds) FROM hospitals)
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM patients p WHERE p.age >= ALL (SELECT q.age FROM patients q WHERE q.region = p.region)
