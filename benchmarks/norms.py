@@ -1,16 +1,16 @@
 """Statements of units that are scaled to norms, as ratios to DuckDB's own answer to the plain question in one run.
 
-    python -m benchmarks.norms [--rows 10000000] [--units 1000000] [--runs 3]
+    python -m benchmarks.norms [--rows 10000000] [--units 1000000] [--runs 3] [--only TEXT]
 
 For each question and power: the plain text under DuckDB's defaults; `both`, what a question that chooses its norm
 runs: the tables that its statements share, the histogram and the sums at a norm that about half of the units are
-beyond; the sums and the histogram by themselves, as where a stored histogram serves; `kept`, the same two statements
-where the snapshot keeps the norms of units, beside their rows and in tables of their own, and `kept sums` the second of
-them alone; and the statement of declared counts. A COUNT without groups is metadata to DuckDB, which reads no row for
-it, so `kept of a sum` puts `kept` beside the plain sum of a column. Then the floor of the shapes without kept norms:
-the bare aggregate by unit (where the question has groups, also by unit and key), as
-private connections run it, under DuckDB's defaults, and with these and arrays by unit; and what clipping the values
-takes by itself. Prints one JSON object:
+beyond; `few beyond`, the same at a norm that is greater by a half; the sums and the histogram by themselves, as where a
+stored histogram serves; `kept`, the same two statements where the snapshot keeps the norms of units, beside their rows
+and in tables of their own, and `kept sums` the second of them alone; and the statement of declared counts. A COUNT
+without groups is metadata to DuckDB, which reads no row for it, so `kept of a sum` puts `kept` beside the plain sum of
+a column. Then the floor of the shapes without kept norms: the bare aggregate by unit (where the question has groups,
+also by unit and key), as private connections run it, under DuckDB's defaults, and with these and arrays by unit; and
+what clipping the values takes by itself. Prints one JSON object:
 milliseconds of processor time of the plain text, and ratios to it (the least of the runs each). Processor time, of two
 threads together, because other work on the machine counts little in it. Engines only.
 """
@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import re
 import tempfile
 import time
 from collections.abc import Sequence
@@ -37,6 +38,7 @@ from privacy.statement import Parameter, Statement
 from privacy.stored_norms import FIRST, ROWS, UNITS, sizes_table, squares_name, total_name, units_table
 from privacy.unit import PrivacyUnit
 from sql_rewrite.bound import bound
+from sql_rewrite.bounded import BoundedCore
 from sql_rewrite.kept_totals import kept_totals
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
@@ -52,12 +54,14 @@ QUESTIONS = {
     "SUM, 50 groups": "SELECT k50, SUM(amount) AS s FROM visits GROUP BY k50",
     "COUNT, 1,000 groups": "SELECT k1000, COUNT(*) AS n FROM visits GROUP BY k1000",
     "SUM, 1,000 groups": "SELECT k1000, SUM(amount) AS s FROM visits GROUP BY k1000",
+    "COUNT, half of the rows, 50 groups": "SELECT k50, COUNT(*) AS n FROM visits WHERE amount < 50 GROUP BY k50",
+    "COUNT, hidden groups": "SELECT shop, COUNT(*) AS n FROM visits GROUP BY shop",
 }
 
 FLOORS = {
-    "by unit": 'SELECT COUNT(*) FROM (SELECT "unit$id", {aggregate} FROM visits GROUP BY "unit$id")',
+    "by unit": 'SELECT COUNT(*) FROM (SELECT "unit$id", {aggregate} FROM visits{where} GROUP BY "unit$id")',
     "by unit and key": (
-        'SELECT COUNT(*) FROM (SELECT "unit$id", {key}, {aggregate} FROM visits GROUP BY "unit$id", {key})'
+        'SELECT COUNT(*) FROM (SELECT "unit$id", {key}, {aggregate} FROM visits{where} GROUP BY "unit$id", {key})'
     ),
 }
 """What every shape begins with. The count around it keeps the result in the engine."""
@@ -92,7 +96,7 @@ def dataset(contribution: ContributionBound | AutomaticContribution, *, kept: bo
     )
     visits = Table(
         "visits",
-        (Column("person_id", whole, nullable=False), amount, *keys),
+        (Column("person_id", whole, nullable=False), amount, *keys, Column("shop", whole, nullable=False)),
         protected=True,
         unit_column="person_id",
         contribution=contribution,
@@ -114,7 +118,8 @@ def fill(path: Path, rows: int, units: int) -> None:
             'CREATE TABLE visits AS SELECT *, CAST(person_id AS INTEGER) AS "unit$id", hash(person_id) AS "unit$draw" '
             f"FROM (SELECT CAST(random() * {units - 1} AS BIGINT) AS person_id, "
             "CAST(random() * 100 AS BIGINT) AS amount, CAST(random() * 49 AS BIGINT) AS k50, "
-            f"CAST(random() * 999 AS BIGINT) AS k1000 FROM range({rows})) "
+            "CAST(random() * 999 AS BIGINT) AS k1000, "
+            f"CAST(random() * {units - 1} AS BIGINT) AS shop FROM range({rows})) "
             "ORDER BY person_id"
         )
         connection.execute("CREATE TABLE plain AS SELECT * FROM visits")
@@ -175,12 +180,21 @@ def together(connection: duckdb.DuckDBPyConnection, statements: Sequence[Stateme
     return best
 
 
+def norms_of(name: str, core: BoundedCore, power: NormPower) -> dict[str, Fraction]:
+    """Norms that about half of the units are beyond."""
+    half = Fraction(10 if "COUNT" in name else 500) / (2 if "half" in name else 1)
+    if power is NormPower.L2 and "groups" in name and "no" not in name:
+        half /= 3
+    return {item.norm.name: half for item in core.norms}
+
+
 def ratios(name: str, path: Path, runs: int) -> dict[str, float]:
     """One question in all its ways."""
     sql = QUESTIONS[name]
     selected = sql.removeprefix("SELECT ").split(" AS ")[0].split(", ")
     needed = ["by unit"] if len(selected) == 1 else list(FLOORS)
-    floors = {shown: FLOORS[shown].format(key=selected[0], aggregate=selected[-1]) for shown in needed}
+    where = "".join(re.findall(r" WHERE .*(?= GROUP)", sql))
+    floors = {shown: FLOORS[shown].format(key=selected[0], aggregate=selected[-1], where=where) for shown in needed}
     with duckdb.connect(str(path), read_only=True, config={"threads": 2}) as plain:
         least = milliseconds(plain, sql, (), runs)
         defaults = {shown: milliseconds(plain, floor, (), runs) for shown, floor in floors.items()}
@@ -201,12 +215,14 @@ def ratios(name: str, path: Path, runs: int) -> dict[str, float]:
         statements = {}
         for power in NormPower:
             (core,) = bound(lift(sql, dataset(AutomaticContribution()), {}), power=power)
-            half = {item.norm.name: Fraction(10 if "COUNT" in name else 500) for item in core.norms}
-            if power is NormPower.L2 and "groups" in name and "no" not in name:
-                half = {key: norm / 3 for key, norm in half.items()}
+            if not core.norms:
+                continue  # hidden groups are scaled to L2 norms alone
+            half = norms_of(name, core, power)
             at = at_norms(core, half)
-            shared = lower_norms(core, shared=True), lower(at, shared=True)
-            found[f"{power.value} both"] = round(together(private, shared, runs) / least, 1)
+            few = at_norms(core, {key: norm * 3 / 2 for key, norm in half.items()})
+            for shown, scaled in (("both", at), ("both, few beyond", few)):
+                shared = lower_norms(core, shared=True), lower(scaled, shared=True)
+                found[f"{power.value} {shown}"] = round(together(private, shared, runs) / least, 1)
             (kept,) = bound(lift(sql, dataset(AutomaticContribution(), kept=True), {}), power=power)
             if known_norms(kept) is not None:
                 sums, histogram = lower(at_norms(kept, half)), lower_norms(kept)
@@ -234,11 +250,12 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--units", type=int, default=1_000_000)
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--only", default="", help="ask the questions whose name has this text")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "snapshot.duckdb"
         fill(path, given.rows, given.units)
-        print(json.dumps({name: ratios(name, path, given.runs) for name in QUESTIONS}, indent=2))
+        print(json.dumps({name: ratios(name, path, given.runs) for name in QUESTIONS if given.only in name}, indent=2))
 
 
 if __name__ == "__main__":
