@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ from tests.hostile.good import GOOD
 from tests.sql_rewrite.datasets import AUTOMATIC, CLINIC
 from tests.sql_rewrite.test_functions import CASES
 
-__all__ = ["FILE", "cores", "expressions", "found"]
+__all__ = ["CORPORA", "FILE", "cores", "expressions", "found"]
 
 FILE = Path(__file__).resolve().parents[1] / "vectors" / "statements.json"
 
@@ -115,17 +115,29 @@ def _normed() -> Iterator[tuple[str, BoundedCore]]:
                 yield f"{name}/{power.value}", at_norms(core, {n.norm.name: Fraction(7, 2) for n in core.norms})
 
 
+def _answered() -> Iterator[tuple[str, BoundedCore]]:
+    return _of_texts([*GOOD, *(entry.text for entry in answered()), *WITHIN_UNITS], CLINIC)
+
+
+def _of_folds() -> Iterator[tuple[str, BoundedCore]]:
+    return _of_texts([make_question(seed).sql for seed in range(QUESTIONS)], DATASET)
+
+
+CORPORA: Mapping[str, Callable[[], Iterator[tuple[str, BoundedCore]]]] = {
+    "texts that are answered": _answered,
+    "scenes of the audit": _of_scenes,
+    "questions of the folds": _of_folds,
+    "units scaled to norms": _normed,
+}
+"""Together: one and several rows per unit, all bounds, public and hidden keys, joins, filters."""
+
+OPERATORS = "cases of the operators"
+
+
 @functools.cache
-def cores() -> Mapping[str, Mapping[str, BoundedCore]]:
-    """Bounded cores by corpus: one and several rows per unit, all bounds, public and hidden keys, joins, filters."""
-    texts = [*GOOD, *(entry.text for entry in answered()), *WITHIN_UNITS]
-    questions = [make_question(seed).sql for seed in range(QUESTIONS)]
-    return {
-        "texts that are answered": dict(_of_texts(texts, CLINIC)),
-        "scenes of the audit": dict(_of_scenes()),
-        "questions of the folds": dict(_of_texts(questions, DATASET)),
-        "units scaled to norms": dict(_normed()),
-    }
+def cores(corpus: str) -> Mapping[str, BoundedCore]:
+    """Bounded cores of one corpus."""
+    return dict(CORPORA[corpus]())
 
 
 def expressions() -> list[Expression]:
@@ -148,12 +160,12 @@ def _of_expression(expression: Expression) -> str:
     return _fingerprint(DUCKDB.write(lower_expression(expression, parameters)), parameters.values)
 
 
-def found() -> dict[str, dict[str, str]]:
-    """The fingerprints by corpus: of what is asked, and of what is written for it."""
-    marks = {corpus: {name: _of_core(core) for name, core in listed.items()} for corpus, listed in cores().items()}
-    cases = {_fingerprint(e): _of_expression(e) for e in expressions()}
-    return {**marks, "cases of the operators": cases}
+def found(corpus: str) -> dict[str, str]:
+    """The fingerprints of one corpus: of what is asked, and of what is written for it."""
+    if corpus == OPERATORS:
+        return {_fingerprint(e): _of_expression(e) for e in expressions()}
+    return {name: _of_core(core) for name, core in cores(corpus).items()}
 
 
 if __name__ == "__main__":
-    FILE.write_text(json.dumps(found(), indent=0) + "\n")
+    FILE.write_text(json.dumps({corpus: found(corpus) for corpus in (*CORPORA, OPERATORS)}, indent=0) + "\n")
