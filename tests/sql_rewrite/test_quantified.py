@@ -110,6 +110,9 @@ def test_exists_of_one_or_another_is_either() -> None:
         "cost >= ALL (SELECT w.cost FROM visits AS w)",
         "cost < ANY (SELECT w.cost FROM visits AS w WHERE w.ward = 'a')",
         "v.day >= ALL (SELECT w.day FROM visits AS w WHERE w.person_id = v.person_id)",
+        # One side that may be NULL, and a name that would mean another row inside.
+        "v.cost >= ALL (SELECT w.visit_id FROM visits AS w WHERE w.person_id = v.person_id)",
+        "cost > ANY (SELECT w.cost FROM visits AS w WHERE w.person_id = v.person_id)",
     ],
 )
 def test_rows_of_other_people_are_refused(condition: str) -> None:
