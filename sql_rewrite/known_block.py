@@ -5,13 +5,13 @@
 Claim. The rows are those of the engine, in every order of the rows that are read. Proof: conditions and columns are
 evaluated as on public keys (evaluate.py), where the result is the engine's bit for bit; groups are sets of rows, and
 aggregates do not depend on their order (known_aggregates.py); LIMIT takes the first rows of an order that leaves no
-choice: where two different rows tie at its end, it is refused.
+choice, and ROW_NUMBER numbers them so: where two different rows tie, it is refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cmp_to_key, partial
 
 from sqlglot import exp
@@ -23,78 +23,26 @@ from sql_rewrite.constant_rows import facts_of
 from sql_rewrite.evaluate import evaluate, is_exact_on, is_quick
 from sql_rewrite.expressions import BIGINT, TEXT_LITERAL_MAX, ColumnRef, Expression, Value, walk
 from sql_rewrite.known_aggregates import known_aggregate
+from sql_rewrite.known_rows import KnownRows, KnownTable, Meter, Row
 from sql_rewrite.lift_expression import ExpressionLift, Member
 from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.refuse import did_you_mean, refuse
 from sql_rewrite.select_list import grouped_by
 from sql_rewrite.shell import output_name
-from sql_rewrite.syntax import consume, select_place, whole_number
+from sql_rewrite.syntax import consume, populated, select_place, whole_number
 from sql_rewrite.text import Text
 
-__all__ = ["KnownBlock", "KnownRows", "KnownTable", "Meter", "joined"]
+__all__ = ["KnownBlock", "is_rank", "joined"]
 
 _GROUPED = "groups$"
-
-Row = Mapping[tuple[str, str], Value]
-
-
-@dataclass(frozen=True, slots=True)
-class KnownTable:
-    """Rows that everybody knows: names and types of columns, and values."""
-
-    names: tuple[str, ...]
-    kinds: tuple[ColumnType, ...]
-    rows: tuple[tuple[Value, ...], ...]
+_WINDOWS = "windows$"
+_RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank)
 
 
-@dataclass(slots=True)
-class Meter:
-    """The operators that the queries of one text may take before anything runs: an estimate is free."""
-
-    left: int = 500_000
-
-    def take(self, operators: int, place: Callable[[], Refused]) -> None:
-        """Counts these. Errors: Refused where there are too many."""
-        self.left -= operators
-        if self.left < 0:
-            raise place()
-
-
-@dataclass(frozen=True, slots=True)
-class KnownRows:
-    """What a FROM lists: columns by the relation that has them, rows by column, and names that USING merged."""
-
-    columns: tuple[tuple[str, str, ColumnRef], ...]
-    rows: tuple[Row, ...]
-    merged: frozenset[str] = field(default=frozenset())
-
-    @staticmethod
-    def of(table: KnownTable, alias: str, relation: str) -> KnownRows:
-        """The rows of a table under a name; `relation` is a name of ours that no other one has."""
-        refs = []
-        for place, (name, kind) in enumerate(zip(table.names, table.kinds, strict=True)):
-            values = [row[place] for row in table.rows]
-            refs.append(replace(facts_of(f"v{place}", name, kind, values), relation=relation))
-        keys = [(ref.relation, ref.name) for ref in refs]
-        rows = tuple(dict(zip(keys, row, strict=True)) for row in table.rows)
-        return KnownRows(tuple((alias.lower(), name, ref) for name, ref in zip(table.names, refs, strict=True)), rows)
-
-    def named(self, name: str, relation: str = "") -> list[ColumnRef]:
-        """The columns of that name, one of each relation, the first one."""
-        found: dict[str, ColumnRef] = {}
-        for alias, own, ref in self.columns:
-            if own.lower() == name.lower() and relation.lower() in ("", alias):
-                found.setdefault(ref.relation, ref)
-        return list(found.values())[: 1 if name.lower() in self.merged else None]
-
-    def star(self, relation: str = "") -> list[tuple[str, ColumnRef]]:
-        """The columns that a star shows."""
-        shown: list[tuple[str, ColumnRef]] = []
-        for alias, name, ref in self.columns:
-            again = name.lower() in self.merged and any(name.lower() == known.lower() for known, _ in shown)
-            if relation.lower() in ("", alias) and not (again and not relation):
-                shown.append((name, ref))
-        return shown
+def is_rank(window: exp.Expr) -> bool:
+    """Whether a window numbers rows by an order, which is all that is read here of them."""
+    plain = not populated(window) - {"this", "partition_by", "order", "over"}
+    return plain and type(window.this) in _RANKS and window.args.get("order") is not None and not populated(window.this)
 
 
 def joined(left: KnownRows, right: KnownRows, join: exp.Join, block: KnownBlock) -> KnownRows:
@@ -173,6 +121,12 @@ class KnownBlock:
         for clause in having:
             consume(clause, "this", text=self._text, what="HAVING")
             self._keep(self.condition(clause.this, "HAVING"))
+        qualify = [node.args["qualify"]] if node.args.get("qualify") is not None else []
+        clauses = (*node.expressions, *qualify, *ordered)
+        self._number_rows(list(dict.fromkeys(w for clause in clauses for w in clause.find_all(exp.Window))))
+        for clause in qualify:
+            consume(clause, "this", text=self._text, what="QUALIFY")
+            self._keep(self.condition(clause.this, "QUALIFY"))
         names, expressions = self._selected()
         columns = [self._computed(expression, written) for expression, written in expressions]
         rows = [tuple(column[at] for column in columns) for at in range(len(self._known.rows))]
@@ -329,6 +283,45 @@ class KnownBlock:
     def _alias(self, name: str) -> exp.Expr | None:
         return None if self._known.named(name) else self._aliases.get(name.lower())
 
+    # Windows
+
+    def _number_rows(self, windows: Sequence[exp.Expr]) -> None:
+        """Puts the numbers that windows give beside the rows."""
+        found: list[dict[tuple[str, str], Value]] = [dict(row) for row in self._known.rows]
+        refs = {}
+        for at, window in enumerate(windows):
+            numbers = self._numbered(window)
+            kept: list[Value] = [numbers[place] for place in range(len(found))]
+            ref = replace(facts_of(f"w{at}", f"w{at}", ColumnType.INTEGER, kept), relation=_WINDOWS)
+            refs[window] = ref
+            for row, number in zip(found, kept, strict=True):
+                row[ref.relation, ref.name] = number
+        self._values = {**self._values, **refs}
+        self._known = replace(self._known, rows=tuple(found))
+
+    def _numbered(self, window: exp.Expr) -> dict[int, int]:
+        """The number of each row among those of its part. Errors: Refused where equal places would decide it."""
+        rows = self._known.rows
+        keys = [self._computed(self._lifter().lift(key), key) for key in window.args.get("partition_by") or []]
+        order = [self._sorted(term, (), ()) for term in window.args["order"].expressions]
+        parts: dict[tuple[Value, ...], list[int]] = {}
+        for place in range(len(rows)):
+            parts.setdefault(tuple(_plain(key[place]) for key in keys), []).append(place)
+        numbers: dict[int, int] = {}
+        for part in parts.values():
+            ordered, rank = sorted(part, key=cmp_to_key(partial(_compared, order))), 1
+            for at, place in enumerate(ordered):
+                before = ordered[at - 1] if at else place
+                tied = at > 0 and _compared(order, before, place) == 0
+                if isinstance(window.this, exp.RowNumber):
+                    if tied and rows[before] != rows[place]:
+                        raise self._tied(window)
+                    rank = at + 1
+                elif at and not tied:
+                    rank = rank + 1 if isinstance(window.this, exp.DenseRank) else at + 1
+                numbers[place] = rank
+        return numbers
+
     # The select list and its order
 
     def _selected(self) -> tuple[list[str], list[tuple[Expression, exp.Expr]]]:
@@ -383,17 +376,7 @@ class KnownBlock:
         order: Sequence[tuple[list[Value], bool, bool]],
     ) -> list[int]:
         """The rows that LIMIT and OFFSET leave; sorted, where there is an order."""
-
-        def compare(one: int, other: int) -> int:
-            for values, descending, nulls_first in order:
-                left, right = values[one], values[other]
-                if left == right:
-                    continue
-                if left is None or right is None:
-                    return -1 if (left is None) == nulls_first else 1
-                return -1 if (left < right) != descending else 1  # type: ignore[operator]
-            return 0
-
+        compare = partial(_compared, order)
         places = sorted(places, key=cmp_to_key(compare))
         skipped, kept = self._number("offset"), self._number("limit")
         first = skipped or 0
@@ -421,13 +404,14 @@ class KnownBlock:
             )
         return found
 
-    def _tied(self) -> Refused:
+    def _tied(self, window: exp.Expr | None = None) -> Refused:
+        clause = "LIMIT" if window is None else "ROW_NUMBER()"
         return refuse(
             "unsupported_sql",
-            "LIMIT in a nested query of public tables is refused",
-            "Different rows tie at its end, so the order of the table's rows would choose among them.",
+            f"{clause} in a nested query of public tables is refused",
+            "Different rows tie, so the order of the table's rows would choose among them.",
             "write more columns into ORDER BY, until no two rows tie: the key of the table as the last one",
-            position=self._text.position(self._node.args.get("limit") or self._node),
+            position=self._text.position(window or self._node.args.get("limit") or self._node),
         )
 
 
@@ -449,6 +433,22 @@ class _Lift(ExpressionLift):
         """A key, an aggregate, or what is made of them. Errors: Refused."""
         known = self._values.get(node) if self._values else None
         return super().lift(node, like=like) if known is None else known
+
+
+Ordered = tuple[list[Value], bool, bool]
+"""What a term of ORDER BY is of each row, whether it descends, and whether NULL comes first."""
+
+
+def _compared(order: Sequence[Ordered], one: int, other: int) -> int:
+    """Whether one row comes before another one (-1), after it (1), or at the same place."""
+    for values, descending, nulls_first in order:
+        left, right = values[one], values[other]
+        if left == right:
+            continue
+        if left is None or right is None:
+            return -1 if (left is None) == nulls_first else 1
+        return -1 if (left < right) != descending else 1  # type: ignore[operator]
+    return 0
 
 
 def _plain(value: Value) -> Value:

@@ -19,8 +19,8 @@ from sql_rewrite.aggregate_calls import aggregate_calls
 from sql_rewrite.expressions import Expression, Literal, Value
 from sql_rewrite.functions import build
 from sql_rewrite.join_links import conjunction, conjuncts
-from sql_rewrite.known_block import KnownTable
 from sql_rewrite.known_queries import KnownQueries
+from sql_rewrite.known_rows import KnownTable
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.refuse import refuse
 from sql_rewrite.scope import Scope

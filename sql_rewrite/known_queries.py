@@ -26,7 +26,8 @@ from privacy.refusal import Refused
 from sql_rewrite.aggregate_calls import aggregate_calls
 from sql_rewrite.constant_lists import constants_in, read_constants, typed
 from sql_rewrite.expressions import Expression, Literal, Value
-from sql_rewrite.known_block import KnownBlock, KnownRows, KnownTable, Meter, joined
+from sql_rewrite.known_block import KnownBlock, is_rank, joined
+from sql_rewrite.known_rows import KnownRows, KnownTable, Meter
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.public import is_constant_relation
@@ -40,7 +41,7 @@ from sql_rewrite.text import Text
 __all__ = ["KnownQueries"]
 
 _ONE = frozenset({"expressions", "from_", "joins", "where", "with_"})
-_MADE = frozenset({"group", "having", "distinct", "order", "limit", "offset"})
+_MADE = frozenset({"group", "having", "distinct", "qualify", "order", "limit", "offset"})
 _SIDES = frozenset({"this", "expression", "distinct", "with_"})
 
 
@@ -90,7 +91,9 @@ class KnownQueries:
         if not self._knows_item(node.args["from_"].this, scope):
             return False
         distinct = node.args.get("distinct")
-        if (distinct is not None and populated(distinct)) or node.find(exp.Window) is not None:
+        if distinct is not None and populated(distinct):
+            return False
+        if not all(map(is_rank, node.find_all(exp.Window))):
             return False
         joins = node.args.get("joins") or []
         if any(populated(join) - {"this", "on", "using", "kind", "side"} for join in joins):
@@ -100,7 +103,7 @@ class KnownQueries:
         if not all(self._knows_item(item, scope) for item in _items(node)):
             return False
         clauses = [*node.expressions, *(join.args["on"] for join in joins if join.args.get("on") is not None)]
-        clauses += [node.args[slot] for slot in ("where", "group", "having", "order") if node.args.get(slot)]
+        clauses += [node.args[slot] for slot in ("where", "group", "having", "qualify", "order") if node.args.get(slot)]
         return all(self.knows(query, Scope(scope.ctes)) for clause in clauses for query in _nested(clause))
 
     def _knows_item(self, item: exp.Expr, scope: Scope) -> bool:
@@ -132,7 +135,7 @@ class KnownQueries:
         if node.args.get("from_") is None:
             return False
         where = [node.args["where"]] if node.args.get("where") is not None else []
-        if populated(node) & _MADE or aggregate_calls(node.expressions):
+        if populated(node) & _MADE or aggregate_calls(node.expressions) or node.find(exp.Window) is not None:
             return True
         if any(_nested(clause) for clause in (*node.expressions, *where)):
             return True

@@ -18,8 +18,8 @@ from sql_rewrite.base_tables import base_table
 from sql_rewrite.expressions import Expression
 from sql_rewrite.from_items import mixed
 from sql_rewrite.joins import resolve_sources
-from sql_rewrite.known_block import KnownTable
 from sql_rewrite.known_lookup import looked_up
+from sql_rewrite.known_rows import KnownTable
 from sql_rewrite.lift_expression import ExpressionLift, Member
 from sql_rewrite.lifting import SELECT_SLOTS, Lifting
 from sql_rewrite.membership import Membership

@@ -28,7 +28,7 @@ from sql_rewrite.evaluate import evaluate, is_exact
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, Value, columns_of
 from sql_rewrite.functions import build
 from sql_rewrite.join_links import conjuncts
-from sql_rewrite.known_block import KnownTable
+from sql_rewrite.known_rows import KnownTable
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.plan import Constants, Source
 from sql_rewrite.public_joins import as_constants

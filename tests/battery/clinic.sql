@@ -999,3 +999,9 @@ SELECT COUNT(*) FROM patients p WHERE NOT EXISTS (SELECT 1 FROM (VALUES (20, 30)
 
 -- answered
 SELECT COUNT(*) FROM visits WHERE department == ANY(ARRAY['Oncology'])
+
+-- answered
+SELECT h.region, COUNT(*) FROM visits v JOIN (SELECT hospital_id, region, RANK() OVER (ORDER BY beds DESC) AS r FROM hospitals) h USING (hospital_id) WHERE h.r <= 3 GROUP BY h.region
+
+-- answered
+SELECT COUNT(*) FROM visits v JOIN (SELECT hospital_id, region FROM hospitals QUALIFY ROW_NUMBER() OVER (PARTITION BY region ORDER BY beds DESC, hospital_id) = 1) h USING (hospital_id)
