@@ -20,7 +20,7 @@ from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_expression import lower as lower_expression
 from sql_rewrite.lower_unit_values import lowered_value, row_columns
 from sql_rewrite.lower_unit_windows import read_windows, window_layers
-from sql_rewrite.nobody import beside_nobody, kept_apart, met_by_nobody, met_within, needs_nobody, nobody_within
+from sql_rewrite.nobody import asked_by, beside_nobody, kept_apart, met_within, needs_nobody, nobody_within
 from sql_rewrite.plan import GROUPS, Constants, Join, Source, UnitFunction, UnitGroups, UnitRows, UnitUnion
 from sql_rewrite.reachable import conjuncts
 from sql_rewrite.relations import (
@@ -74,7 +74,8 @@ def lowered_sources(
     for branch in branches_of(sources):
         if turned([source for one in before for source in one.sources], branch):
             assert branch.source.join is not None
-            hashed = lowering.hashed(before, _join_on(branch.source, parameters), None)
+            on = asked_by(_join_on(branch.source, parameters), branch.source.join)
+            hashed = lowering.hashed(before, on, None)
             result = [lowering.branch(branch, None), hashed]
         else:
             result.append(lowering.joined(branch))
@@ -97,7 +98,7 @@ class _Sources:
         if join is None:
             return self.branch(branch, None)
         on = _join_on(branch.source, self.parameters)
-        if not needs_nobody(branch.sources) or not met_by_nobody(join):
+        if not needs_nobody(branch.sources):
             return self.branch(branch, on)
         return self.hashed([branch], kept_apart(on, join), join)
 

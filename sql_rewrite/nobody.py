@@ -7,12 +7,15 @@ An engine that has hashed nothing skips what it would ask: all rows of the left 
 person who meets a condition would make the rows of all others be read, and be looked up, which takes as long as the
 table is large, and no tick is as long as that. With a row of nobody they always are.
 
-Claim. The rows of the join are what they were, each as often. Proof. Where two sides meet on the unit, nobody's number
-is -1, which no unit has: it equals nothing. Else nobody's key is NULL, rows whose key is NULL are left out of what is
-hashed, since they equal nothing, and NULL meets NULL (`alike`). So a row meets nobody where its own key is NULL. Of an
-inner join such rows, which met no row, are left out by a condition. Of an outer one they are kept with NULL in all
-columns of the other side, and so they are with nobody, in whom all columns are NULL; there is one row of nobody, and a
-comparison beside the equality is not true of it. QED.
+Claim. The rows of the join are what they were, each as often. Proof. Rows with NULL in a key equal nothing, and are
+left out of what is hashed; among the others NULL of the left side (`alike`) meets nobody alone. Where two sides meet on
+the unit, nobody's number is -1, which no unit has: nobody is met by no row. Else nobody's keys are all NULL, and only a
+row whose own keys are NULL meets nobody. Of an inner join such rows, which met no row, are left out by a condition. Of
+an outer one they are kept with NULL in all columns of the other side, and so they are with nobody, in whom all columns
+are NULL, whatever a comparison beside the equality says; there is one row of nobody. QED.
+
+Where the sources before a join are hashed in place of the one that is joined (`turned`), NULL may be in further columns
+of what is hashed: there rows that ask with NULL are left out by a condition.
 
 Where what is hashed is itself joined (join_tree.py), each of its tables has a row of nobody, and these meet one
 another: their keys are NULL. Of a row that is somebody's the key must not be NULL, as above; a row is nobody's where
@@ -20,8 +23,7 @@ its unit is -1. So the joined rows are the earlier ones and one of nobody, whose
 
 Public tables alone need no such row: that they are empty is public. Nor do tables without conditions.
 
-Not covered: what meets on the unit and on a further column that is no whole number, and on a key beside further
-columns; and what is hashed and itself joined where a public table refers to another by a column that may be NULL.
+Not covered: what is hashed and itself joined where a public table refers to another by a column that may be NULL.
 """
 
 from __future__ import annotations
@@ -29,16 +31,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from privacy.policy import ColumnType
 from sql_rewrite.plan import Join, Source
 from sql_rewrite.relations import BesideNobody, JoinOn, Output, Relation
 from sql_rewrite.scalars import Column, Comparison, IsNull, Junction, Null, Scalar, Whole
 
-__all__ = ["beside_nobody", "kept_apart", "met_by_nobody", "met_within", "needs_nobody", "nobody_within"]
+__all__ = ["asked_by", "beside_nobody", "kept_apart", "met_within", "needs_nobody", "nobody_within"]
 
 _NOBODY = Whole(-1)
-_EMPTY = {ColumnType.INTEGER: Whole(0)}
-"""Values of nobody in further columns that must be equal, which no row with them ever meets."""
 
 
 def needs_nobody(sources: Iterable[Source]) -> bool:
@@ -47,42 +46,37 @@ def needs_nobody(sources: Iterable[Source]) -> bool:
     return any(one.table.protected for one in listed) and any(one.only is not None or not one.stored for one in listed)
 
 
-def met_by_nobody(join: Join) -> bool:
-    """Whether a source with this join, hashed alone, can have a row of nobody."""
-    if join.on_unit:
-        return all(end.type in _EMPTY for _, end in join.also)
-    return not join.also
-
-
 def beside_nobody(rows: Relation, source: Source, join: Join | None, unit: str, *, within: bool) -> Relation:
     """The rows of a source that is hashed, and nobody. Without a join it is hashed by its unit.
 
     Not `within` what is hashed, it is hashed alone.
     """
     by_unit = join is None or join.on_unit
-    values = {}
+    also = () if join is None else tuple([end.name for _, end in join.also])
+    nobody = () if join is None or join.on_unit else (Output(Null(), join.parent.name),)
     if source.table.protected and (by_unit or (within and not (join is not None and join.outer))):
-        values[unit] = Output(_NOBODY, unit)
-    if join is not None and join.on_unit:
-        values |= {end.name: Output(_EMPTY[end.type], end.name) for _, end in join.also}
-    if join is not None and not join.on_unit:
-        values[join.parent.name] = Output(Null(), join.parent.name)
+        nobody = (Output(_NOBODY, unit), *nobody)
     key = unit if join is None or join.on_unit else join.parent.name
-    return BesideNobody(rows, key, tuple(values.values()))
+    return BesideNobody(rows, (key, *also), nobody)
 
 
 def kept_apart(on: JoinOn, join: Join) -> JoinOn:
     """The join of such rows, which leaves nobody out."""
     if join.on_unit:
-        return on
+        return replace(on, alike=bool(join.also))
     guard = () if join.outer else (IsNull(on.child, negated=True),)
     return replace(on, alike=True, beside=(*on.beside, *guard))
 
 
+def asked_by(on: JoinOn, join: Join) -> JoinOn:
+    """The join, on the unit, of such rows with a source that asks for them: of its rows none has NULL in a key."""
+    assert join.on_unit
+    return replace(on, alike=bool(join.also), beside=(*on.beside, *[IsNull(end, negated=True) for _, end in on.also]))
+
+
 def nobody_within(join: Join, beside: Source) -> bool:
     """Whether a source can have a row of nobody that meets the one of the source `beside`, which it is joined to."""
-    plain = not join.on_unit and not join.also
-    return plain and (beside.table.protected or not join.child.nullable)
+    return not join.on_unit and (beside.table.protected or not join.child.nullable)
 
 
 def met_within(on: JoinOn, join: Join, beside: Source, unit: str) -> JoinOn:

@@ -70,7 +70,7 @@ class Output:
 class JoinOn:
     """A join of equal values, those of `also` included, where the comparisons `beside` are true as well.
 
-    `outer` keeps rows without a partner. With `alike` a NULL `child` meets the row whose `parent` is NULL.
+    `outer` keeps rows without a partner. With `alike` NULL equals NULL.
     """
 
     child: Scalar
@@ -123,10 +123,10 @@ class TableRows(Relation):
 
 @node
 class BesideNobody(Relation):
-    """The rows whose `key` is not NULL, and a row of nobody: these values, and NULL in all other columns."""
+    """The rows in which no key is NULL, and a row of nobody: these values, and NULL in all other columns."""
 
     rows: Relation
-    key: str
+    keys: tuple[str, ...]
     nobody: tuple[Output, ...]
 
 

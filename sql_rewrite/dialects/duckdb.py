@@ -287,8 +287,8 @@ class DuckDB(DuckDBSteps):
         if join is None:
             return table
         kind, equal = "LEFT JOIN" if join.outer else "INNER JOIN", "IS NOT DISTINCT FROM" if join.alike else "="
-        met = [f"{self.write(join.child)} {equal} {self.write(join.parent)}"]
-        met += [f"{self.write(one)} = {self.write(two)}" for one, two in join.also]
+        pairs = ((join.child, join.parent), *join.also)
+        met = [f"{self.write(one)} {equal} {self.write(two)}" for one, two in pairs]
         met += [f"({self.write(part)})" for part in join.beside]
         return f"{kind} {table} ON ({' AND '.join(met)})"
 

@@ -51,5 +51,6 @@ def factors_text(node: UnitFactors, write: Callable[[Node], str]) -> str:
 def nobody_text(node: BesideNobody, write: Callable[[Node], str]) -> str:
     """Rows and nobody. By name: columns that the row of nobody does not have are NULL of their own type."""
     nobody = ", ".join([f"{write(output.value)} AS {quote(output.name)}" for output in node.nobody])
-    kept = f'SELECT * FROM ({write(node.rows)}) AS "y" WHERE {quote(node.key)} IS NOT NULL'
+    keys = " AND ".join([f"{quote(key)} IS NOT NULL" for key in node.keys])
+    kept = f'SELECT * FROM ({write(node.rows)}) AS "y" WHERE {keys}'
     return f"{kept} UNION ALL BY NAME SELECT {nobody}"

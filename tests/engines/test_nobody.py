@@ -43,6 +43,8 @@ JOINS = [
     "WHERE NOT EXISTS (SELECT 1 FROM people p WHERE p.person_id = v.person_id AND age = {})",
     "SELECT COUNT(*) FROM visits v WHERE EXISTS "
     "(SELECT 1 FROM tests t WHERE t.visit_id = v.visit_id AND t.result = {} - 90)",
+    "SELECT SUM(cost) FROM visits v WHERE EXISTS (SELECT 1 FROM visits w WHERE w.person_id = v.person_id "
+    "AND w.ward = v.ward AND w.visit_id < 2 AND w.cost + {} = 104)",
     "SELECT p.sex, COUNT(*) FROM people p JOIN (SELECT person_id, COUNT(*) AS n FROM visits GROUP BY 1 "
     "HAVING MAX(visit_id) + {} < 100) g ON g.person_id = p.person_id GROUP BY 1",
     "SELECT a.ward, COUNT(*) FROM visits a JOIN visits b ON a.person_id = b.person_id "
