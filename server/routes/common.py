@@ -20,6 +20,7 @@ from server.body import parse_json, read_body, validate
 from server.errors import Problem
 from server.formats import FORMATS, JSON, Format, Representation, Table, negotiate, represent
 from server.problem_kinds import PROBLEMS
+from server.resources.kinds import ResourceKind
 from server.wire.words import State
 
 __all__ = [
@@ -128,7 +129,13 @@ def running_response(query_id: str) -> Response:
 
 def not_found(what: str) -> Problem:
     """The one answer for what is absent and for what belongs to others."""
-    return Problem("not_found", what=f"there is no such {what}", why="It does not exist, or you may not see it.")
+    why, listed = "It does not exist, or you may not see it.", _LISTED.get(what)
+    instead = () if listed is None else (f"See what there is: {listed}",)
+    return Problem("not_found", what=f"there is no such {what}", why=why, instead=instead)
+
+
+_LISTED = {kind.word: f"GET {kind.path}" for kind in ResourceKind} | {"webhook": "GET /v1/webhooks"}
+"""What shows whatever a caller could have meant, by the word for it; the kind of problem says it of all others."""
 
 
 def identifier(text: str, what: str) -> str:

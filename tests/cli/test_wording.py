@@ -14,6 +14,8 @@ from server.cli.answers import warning_lines
 from server.cli.client import _problem_failure
 from server.cli.output import as_commands
 from server.problem_kinds import PROBLEMS
+from server.resources.kinds import ResourceKind
+from server.routes.common import not_found
 
 ROOT = Path(__file__).resolve().parents[2]
 HTTP = re.compile(r"/v1/|\b(?:GET|POST|PUT|PATCH|DELETE) /|\bheader\b|\bIdempotency-Key\b|in the request\b")
@@ -79,6 +81,12 @@ def test_no_usual_advice_speaks_of_http_on_a_command_line(code: str) -> None:
             "ask with --groups-per-unit 3 to cover this grouping",
         ),
         ("Read stored answers with GET /v1/queries/{query_id}.", ""),
+        *(
+            (advice, f"See what there is: noisegate {kind.value} list")
+            for kind in ResourceKind
+            if kind is not ResourceKind.BATCH  # a batch is answered at once, and its lists are not shown by a command
+            for advice in not_found(kind.word).finding.instead
+        ),
         ("write WHERE day >= DATE '2024-01-01'", "write WHERE day >= DATE '2024-01-01'"),
     ],
 )
