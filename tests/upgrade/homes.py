@@ -72,7 +72,7 @@ _RELEASES = {
     "stages": 1, "choice": 1, "quantiles": 1, "first": 1, "rows": 2,
     "together": 2, "histogram": 1, "any": 1, "listed": 2,
     "middle": 1, "series": 1, "pairs": 1,
-    "pivot": 1, "named": 1, "membership": 1,
+    "pivot": 1, "named": 1, "membership": 1, "dearer": 1, "returned": 1,
 }  # fmt: skip
 """How many releases a question makes: an average may choose bounds, then a norm; two stages read a stored one."""
 
@@ -98,6 +98,7 @@ def _with_streams(left: Left) -> Left:
 
 
 _OF_0_10 = (*_OF_0_9, "pivot", "named", "membership")
+_OF_PUBLIC = ("dearer", "returned")
 
 LEFT = {
     "0.1.0": Left(
@@ -114,6 +115,9 @@ LEFT = {
     "0.9.0": _with_sessions(_left_since_0_2("0010", "q_reserved", *_OF_0_9)),
     "0.10.0": _with_resources(_with_sessions(_left_since_0_2("0013", "q_reserved", *_OF_0_10))),
     "0.11.0": _with_streams(_with_resources(_with_sessions(_left_since_0_2("0018", "q_reserved", *_OF_0_10)))),
+    "0.12.0": _with_streams(
+        _with_resources(_with_sessions(_left_since_0_2("0020", "q_reserved", *_OF_0_10, *_OF_PUBLIC)))
+    ),
 }
 
 

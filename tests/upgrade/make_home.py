@@ -27,6 +27,8 @@ runs that program's own command line and HTTP interface, as its users did:
     python tests/upgrade/make_home.py ../noisegate-0.10.0 0.10.0 tests/upgrade/home-0.10.0.tar.gz
     git worktree add --detach ../noisegate-0.11.0 20c7d9d
     python tests/upgrade/make_home.py ../noisegate-0.11.0 0.11.0 tests/upgrade/home-0.11.0.tar.gz
+    git worktree add --detach ../noisegate-0.12.0 fcbdf98
+    python tests/upgrade/make_home.py ../noisegate-0.12.0 0.12.0 tests/upgrade/home-0.12.0.tar.gz
 
 What is in each: a dataset of two tables (invented by arithmetic, 300 patients), whose policy shares releases; keys of
 an administrator and two analysts; a root and accounts of anna and ben; answers with public and with hidden keys, an
@@ -41,8 +43,9 @@ Those since 0.7.0 have a question in two stages, a choice of groups, several qua
 tables. Those since 0.8.0 have levels of columns measured together, a HISTOGRAM, a BOOL_OR, and a list of released
 groups. Those since 0.9.0 have a median within a patient, months that a series adds, and pairs in a list; a monitor of
 anna that compared once, and a collector with reports. Those since 0.10.0 have a pivot, a median by a mechanism that was
-named, and a column that asks for membership in a list of released groups; a batch, a model and a synthetic table. That
-of 0.11.0 has a stream that was asked, a registered statistic, and a model that chose bounds.
+named, and a column that asks for membership in a list of released groups; a batch, a model and a synthetic table. Those
+since 0.11.0 have a stream that was asked, a registered statistic, and a model that chose bounds. That of 0.12.0 has a
+public table beside people, other rows of the same patient, and an account that named how its delta is divided.
 `asked.json` keeps what was asked and answered. The keys open nothing but these archives.
 """
 
@@ -61,6 +64,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -146,6 +150,8 @@ class Recipe:
     """Whether there are a batch, a model and a synthetic table."""
     streams: bool = False
     """Whether there are a stream, a registered statistic and a model that chose bounds."""
+    shares_of_ben: Mapping[str, int] | None = None
+    """How the delta of ben's account is divided, where it is named."""
 
 
 WIDE = {"sql": "SELECT COUNT(*) AS n FROM patients WHERE age > 40", "accuracy": {"half_width": "40"}}
@@ -294,6 +300,29 @@ OF_RESOURCES: tuple[Question, ...] = (
 )
 """Questions that 0.10.0 was the first to answer."""
 
+TARIFFS = """\
+  tariffs:
+    source: {file: tariffs.csv}
+    public: true
+    columns:
+      month: {type: integer, nullable: false}
+      price: {type: number, nullable: false}
+"""
+"""A public table of the file of version 0.12.0."""
+
+DEARER = "SELECT COUNT(*) AS n FROM visits WHERE cost > (SELECT AVG(price) FROM tariffs)"
+
+RETURNED = (
+    "SELECT COUNT(*) AS n FROM visits AS a LEFT JOIN visits AS b "
+    "ON b.patient_id = a.patient_id AND b.month > a.month AND a.cost > 100 WHERE b.visit_id IS NULL"
+)
+
+OF_PUBLIC: tuple[Question, ...] = (
+    ("anna", "dearer", {"sql": DEARER}, None),
+    ("anna", "returned", {"sql": RETURNED}, None),
+)
+"""Questions that 0.12.0 was the first to answer."""
+
 MONITOR = {
     "dataset": "surgery",
     "sql": "SELECT COUNT(*) FROM visits WHERE cost > 100",
@@ -392,11 +421,21 @@ RECIPES = {
         resources=True,
         streams=True,
     ),
+    "0.12.0": replace(
+        OF_0_5,
+        dataset=OF_0_5.dataset.replace(COST, COST + PAID).replace("policy:", TARIFFS + STATISTICS + "policy:"),
+        limits_of_anna=("26",),
+        questions=(*ALL_OF_0_10, *OF_PUBLIC),
+        sessions=True,
+        resources=True,
+        streams=True,
+        shares_of_ben={"gaussian": 40, "concentrated": 10, "groups": 50},
+    ),
 }
 
 
 def write_sources(folder: Path, dataset: str) -> Path:
-    """Writes the two tables and the dataset file; returns the latter."""
+    """Writes the tables and the dataset file; returns the latter."""
     folder.mkdir(parents=True)
     with (folder / "patients.csv").open("w", newline="") as file:
         rows = csv.writer(file)
@@ -414,6 +453,10 @@ def write_sources(folder: Path, dataset: str) -> Path:
         rows.writerow(["patient_id", "month", "ward", "days"])
         for stay in range(1500):
             rows.writerow([stay % (300 if stay % 3 else 40), 1 + stay % 12, f"ward{stay % 4}", 1 + stay * 17 % 40])
+    with (folder / "tariffs.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["month", "price"])
+        rows.writerows([month, 100 + month * 20] for month in range(1, 13))
     path = folder / "surgery.yaml"
     path.write_text(dataset)
     return path
@@ -489,12 +532,10 @@ def make(checkout: Path, home: Path, recipe: Recipe) -> None:
         ask(url, "/v1/budgets", keys["admin"], root)
         for name, epsilon in (*(("anna", epsilon) for epsilon in recipe.limits_of_anna), ("ben", "3")):
             limit = {"epsilon": epsilon, "delta": "0.000001"}
-            ask(
-                url,
-                "/v1/budgets",
-                keys["admin"],
-                {"dataset": "surgery", "principal": name, "limit": limit, "filter": "approximate"},
-            )
+            opened = {"dataset": "surgery", "principal": name, "limit": limit, "filter": "approximate"}
+            if name == "ben" and recipe.shares_of_ben is not None:
+                opened["delta_shares"] = recipe.shares_of_ben
+            ask(url, "/v1/budgets", keys["admin"], opened)
         own = ask_budgets(url, keys["anna"])
         for name, title, body, retry in recipe.questions:
             whole = {"dataset": "surgery", **body}

@@ -11,15 +11,16 @@ from typing import Any
 import pytest
 
 from tests.upgrade.homes import LEFT, OldHome, archive_of
-from tests.upgrade.make_home import BATCH, MODEL, NOBODY, PAYING, RANGES, STATISTIC, STREAM, SYNTHETIC
+from tests.upgrade.make_home import BATCH, MODEL, NOBODY, PAYING, RANGES, RECIPES, STATISTIC, STREAM, SYNTHETIC
 
 ARCHIVE_MAX = 1_000_000
 
 of_0_1 = pytest.mark.parametrize("version", ["0.1.0"], indirect=True, scope="module")
 of_0_2 = pytest.mark.parametrize("version", [name for name in LEFT if name != "0.1.0"], indirect=True, scope="module")
-of_0_9 = pytest.mark.parametrize("version", ["0.9.0", "0.10.0", "0.11.0"], indirect=True, scope="module")
-of_0_10 = pytest.mark.parametrize("version", ["0.10.0", "0.11.0"], indirect=True, scope="module")
-of_0_11 = pytest.mark.parametrize("version", ["0.11.0"], indirect=True, scope="module")
+of_0_9 = pytest.mark.parametrize("version", ["0.9.0", "0.10.0", "0.11.0", "0.12.0"], indirect=True, scope="module")
+of_0_10 = pytest.mark.parametrize("version", ["0.10.0", "0.11.0", "0.12.0"], indirect=True, scope="module")
+of_0_11 = pytest.mark.parametrize("version", ["0.11.0", "0.12.0"], indirect=True, scope="module")
+of_0_12 = pytest.mark.parametrize("version", ["0.12.0"], indirect=True, scope="module")
 
 
 @pytest.mark.parametrize("left", LEFT)
@@ -215,11 +216,11 @@ def test_a_stream_goes_on(old: OldHome) -> None:
     kept = old.asked["stream"]
     address = kept["opened"]["links"]["self"]
     now = old.call("anna", "GET", address).json()
-    # It was called comparing, and its price was not stored; the home was left after it was asked.
+    # 0.11.0 called it comparing, and stored no price; the home was left after it was asked.
     asked = ("status", "links", "updates_left", "compared")
     same = {name: value for name, value in kept["opened"].items() if name not in asked}
     assert {name: now[name] for name in same} == same
-    assert (now["status"], now["comparing"], now["price"]) == ("settled", True, None)
+    assert (now["status"], now["comparing"], now["price"]) == ("settled", True, kept["opened"].get("price"))
     assert now["charged"]
     assert now["updates_left"] == kept["answered"]["updates_left"]
     assert now["compared"] == kept["answered"]["compared"] == 2
@@ -230,6 +231,16 @@ def test_a_stream_goes_on(old: OldHome) -> None:
     opened = old.call("anna", "POST", "/v1/streams", STREAM, **{"Idempotency-Key": "stream-1"})
     assert opened.json()["id"] == kept["opened"]["id"]
     assert old.call("anna", "GET", "/v1/budgets").json()["budgets"] == before
+
+
+@of_0_12
+def test_the_division_of_delta_stays(old: OldHome) -> None:
+    """Shows that an account keeps the shares that were named when it was opened, and the others those they had."""
+    now = {budget["id"]: budget["delta_shares"] for budget in old.budgets}
+    assert now == {budget["id"]: budget["delta_shares"] for budget in old.asked["budgets"]}
+    named = {name: str(share) for name, share in (RECIPES["0.12.0"].shares_of_ben or {}).items()}
+    of_ben = next(budget["id"] for budget in old.budgets if budget["principal"] == "ben")
+    assert {name: str(share) for name, share in now[of_ben].items()} == named
 
 
 @of_0_11
