@@ -16,11 +16,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from privacy.policy import Column, ColumnType
+from sql_rewrite.entries import View
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Interval, Literal, walk
 from sql_rewrite.functions import TypeRefused, build
 from sql_rewrite.plan import Constants
 from sql_rewrite.rows import Rows
-from sql_rewrite.sources import View
 
 __all__ = ["kept_people", "met_alone", "with_nobody"]
 

@@ -23,6 +23,7 @@ from sql_rewrite.aggregate_calls import (
     is_mode,
 )
 from sql_rewrite.core_shell import CoreShell, KeyNames
+from sql_rewrite.entries import tables_of
 from sql_rewrite.expressions import Expression, canonical
 from sql_rewrite.functions import build
 from sql_rewrite.group_keys import GroupKey, GroupKeyReader
@@ -40,7 +41,7 @@ from sql_rewrite.refuse import refuse
 from sql_rewrite.row_condition import RowCondition
 from sql_rewrite.select_list import SelectList
 from sql_rewrite.shell import ShellNodes
-from sql_rewrite.sources import SourceNames, tables_of
+from sql_rewrite.sources import SourceNames
 from sql_rewrite.spelling import named
 from sql_rewrite.syntax import clauses
 

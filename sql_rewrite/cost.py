@@ -37,7 +37,7 @@ from sql_rewrite.expression_cost import ExpressionMeter, Took
 from sql_rewrite.expressions import Call, Expression, describe
 from sql_rewrite.join_tree import asked
 from sql_rewrite.list_advice import shorter_lists
-from sql_rewrite.lower_normed import Shape, finds_squares, shape_of, shares_tables
+from sql_rewrite.norm_shapes import Shape, finds_squares, shape_of, shares_tables
 from sql_rewrite.plan import joined_when
 from sql_rewrite.refuse import refuse
 from sql_rewrite.statistics.registry import sums_of

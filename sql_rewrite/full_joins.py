@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from privacy.refusal import Refused
+from sql_rewrite.entries import ambiguous_column
 from sql_rewrite.refuse import refuse
 from sql_rewrite.shell import output_name
-from sql_rewrite.sources import ambiguous_column
 from sql_rewrite.syntax import consume, rebuilt
 from sql_rewrite.text import Text
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from sql_rewrite.entries import Entry, tables_of
 from sql_rewrite.join_advice import INNER
 from sql_rewrite.join_links import conjuncts
 from sql_rewrite.refuse import refuse
-from sql_rewrite.sources import Entry, SourceNames, tables_of
+from sql_rewrite.sources import SourceNames
 from sql_rewrite.syntax import consume
 from sql_rewrite.text import Text
 

@@ -15,12 +15,13 @@ from sqlglot import exp
 from privacy.by_slots import by_slots
 from privacy.policy import Column, Dataset
 from privacy.refusal import Position
+from sql_rewrite.entries import Entry, tables_of
 from sql_rewrite.join_advice import declared
 from sql_rewrite.plan import Source
 from sql_rewrite.public_joins import shares
 from sql_rewrite.references import reference
 from sql_rewrite.refuse import refuse
-from sql_rewrite.sources import Entry, SourceNames, tables_of
+from sql_rewrite.sources import SourceNames
 from sql_rewrite.syntax import consume, populated
 from sql_rewrite.text import Text
 from sql_rewrite.unit_keys import KeySpace, column_space

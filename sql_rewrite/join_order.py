@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from privacy.policy import Dataset
+from sql_rewrite.entries import Entry, View, tables_of
 from sql_rewrite.expressions import ColumnRef, Expression
 from sql_rewrite.join_advice import declared
 from sql_rewrite.join_constants import of_constants
@@ -18,7 +19,7 @@ from sql_rewrite.plan import Join, Source
 from sql_rewrite.references import reference
 from sql_rewrite.refuse import refuse
 from sql_rewrite.rows import Rows
-from sql_rewrite.sources import Entry, View, both, tables_of
+from sql_rewrite.sources import both
 from sql_rewrite.unit_facts import rows_of_unit
 
 __all__ = ["ordered"]

@@ -23,6 +23,7 @@ from sqlglot import exp
 from privacy.policy import Dataset, Table
 from privacy.refusal import Refused
 from sql_rewrite.constant_outer import with_nobody
+from sql_rewrite.entries import Entry, View, tables_of
 from sql_rewrite.join_advice import INNER, declared
 from sql_rewrite.join_constants import check_order, meeting, natural, of_constants
 from sql_rewrite.join_links import (
@@ -45,7 +46,7 @@ from sql_rewrite.public_joins import as_constants
 from sql_rewrite.references import reference
 from sql_rewrite.refuse import refuse
 from sql_rewrite.rows import Rows
-from sql_rewrite.sources import SOURCES_MAX, Entry, SourceNames, View, tables_of
+from sql_rewrite.sources import SOURCES_MAX, SourceNames
 from sql_rewrite.stage_joins import beside, join_released, keeps_left_out
 from sql_rewrite.stage_tables import StageTable
 from sql_rewrite.text import Text

@@ -23,29 +23,23 @@ nobody knows the hash of a group in advance. A unit with one row has one key, an
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
 from typing import assert_never
 
 from privacy.policy import ColumnType
 from privacy.statement import Shared, SharedTable, Statement, StatementKey, StatementSum
-from privacy.stored_norms import FIRST, ROWS, UNITS, sizes_table, units_table
+from privacy.stored_norms import ROWS, units_table
 from sql_rewrite.bounded import BoundedCore, BoundedStatistic
-from sql_rewrite.conditions_first import conditions_first
 from sql_rewrite.contribution import Contribution, NormedContribution
 from sql_rewrite.dialects.dialect import Dialect
 from sql_rewrite.dialects.duckdb import DUCKDB
-from sql_rewrite.expressions import ColumnRef, Expression, needs_wide
-from sql_rewrite.join_tree import unit_source
 from sql_rewrite.kept_units import kept_sums
 from sql_rewrite.late_units import late_units
-from sql_rewrite.layer_values import Count, KeyText, ListedPlaces, PlaceCounts, Sum
+from sql_rewrite.layer_values import Count, ListedPlaces, PlaceCounts, Sum
 from sql_rewrite.light_units import counts_whole_units, keeps_rows, split
 from sql_rewrite.lower_distinct import merged, told_apart, values_summed
-from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_expression import lower as lower_expression
-from sql_rewrite.lower_normed import ALIKE, NormSums, Shape
+from sql_rewrite.lower_normed import NormSums
 from sql_rewrite.lower_ranks import (
     blocks_answered,
     places_counted,
@@ -55,17 +49,17 @@ from sql_rewrite.lower_ranks import (
     weighed_by_number,
     weighed_by_unit,
 )
-from sql_rewrite.lower_steps import in_two_layers, steps_of
-from sql_rewrite.lower_unit_groups import DRAW, UNIT, lowered_sources, read_columns
+from sql_rewrite.lower_rows import LoweredRows
+from sql_rewrite.lower_steps import in_two_layers
+from sql_rewrite.lower_unit_groups import UNIT, lowered_sources, read_columns
 from sql_rewrite.lower_units import UnitSums
 from sql_rewrite.masked_keys import grouped_by_hidden, names_of, salted
-from sql_rewrite.plan import KEY_CHARACTERS_MAX, Core, Source
+from sql_rewrite.norm_shapes import Shape
+from sql_rewrite.plan import Core, Source
 from sql_rewrite.relations import (
     ChosenGroups,
     Extended,
     Grouped,
-    HiddenKey,
-    LoweredSource,
     Output,
     Projected,
     Relation,
@@ -80,16 +74,13 @@ from sql_rewrite.scalars import (
     EngineType,
     Holds,
     Named,
-    Scalar,
 )
 from sql_rewrite.statement_columns import UNITS_MAX, coordinates_of, halves_of, lists_of
 from sql_rewrite.statistics.registry import sums_of
-from sql_rewrite.stored_norms import UnitTable, counts_units, known_norms, sums_are_norms, unit_table
+from sql_rewrite.stored_norms import counts_units, known_norms, sums_are_norms
 from sql_rewrite.unit_worth import ONE, under
 
 __all__ = ["lower", "lower_histogram"]
-
-NO_NORMS: Mapping[str, str] = MappingProxyType({})
 
 
 def lower(bounded: BoundedCore, dialect: Dialect = DUCKDB, *, shared: bool = False) -> Statement:
@@ -111,7 +102,7 @@ def lower_histogram(bounded: BoundedCore, bin_name: str, dialect: Dialect, *, sh
         bounded = replace(bounded, statistics=tuple(dict.fromkeys(owned)))
     lowering = _Lowering(bounded)
     sums = NormSums(bounded, lowering.keys, lowering.hidden)
-    rows = lowering._units_stored() if sums.shape is Shape.STORED else lowering._base(with_unit=True)
+    rows = lowering.units_stored() if sums.shape is Shape.STORED else lowering.base(with_unit=True)
     columns = [Output(Column("g", bin_name), bin_name)]
     for name in names:
         columns += halves_of(f"{name}_0", count=False)
@@ -125,15 +116,11 @@ def lower_histogram(bounded: BoundedCore, bin_name: str, dialect: Dialect, *, sh
     )
 
 
-class _Lowering:
-    def __init__(self, bounded: BoundedCore, parameters: ParameterList | None = None) -> None:
-        self.core = conditions_first(bounded.core)
-        self.bounded = replace(bounded, core=self.core)
-        self.parameters = ParameterList() if parameters is None else parameters
-        self.keys = tuple([name for name, _ in self.core.keys])
+class _Lowering(LoweredRows):
+    """The statement of one core."""
 
     def statement(self, dialect: Dialect, *, shared: bool) -> Statement:
-        rows = self._base(with_unit=True) if shared else None
+        rows = self.base(with_unit=True) if shared else None
         whole = rows is None or NormSums(self.bounded, self.keys, self.hidden).shape is Shape.ROWS
         return Statement(
             sql=dialect.write(self.tree(rows)),
@@ -166,7 +153,7 @@ class _Lowering:
         apart = self._apart()
         sums = self._merged(apart) if apart else self._summed(shared)
         columns = [
-            Output(Cast(Column("g", name), EngineType.TEXT) if self._listed(key) else Column("g", name), name)
+            Output(Cast(Column("g", name), EngineType.TEXT) if self.listed(key) else Column("g", name), name)
             for name, key in self.core.keys
         ]
         for b in self.bounded.statistics:
@@ -224,7 +211,7 @@ class _Lowering:
             assert isinstance(contribution, Contribution)
             summed = values_summed(
                 alone._valued(item, contribution), item, contribution,
-                keys=self.keys, hidden=self.hidden, vector=self._vector, encoded=self._encoded,
+                keys=self.keys, hidden=self.hidden, vector=self.vector, encoded=self.encoded,
             )  # fmt: skip
             parts.append((summed, coordinates_of((item,))))
         placed = tuple(
@@ -250,20 +237,20 @@ class _Lowering:
         bounded, keys, hidden = self.bounded, self.keys, self.hidden
         known = known_norms(bounded)
         if known is not None:
-            return (weighed_by_norm(self._base(with_unit=False, norms=known), bounded, keys=keys),)
+            return (weighed_by_norm(self.base(with_unit=False, norms=known), bounded, keys=keys),)
         if not keeps_rows(bounded):
-            return (weighed_by_unit(self._base(with_unit=True), bounded, keys=keys, hidden=hidden),)
+            return (weighed_by_unit(self.base(with_unit=True), bounded, keys=keys, hidden=hidden),)
         assert isinstance(bounded.contribution, Contribution)
         light, heavy = split(self.core, bounded.contribution)
         if heavy is not None and counts_whole_units(bounded, item):
             number = Output(Column(self.core.sources[0].relation, ROWS), f"{item.statistic.name}n")
-            return (weighed_by_number(self._base(with_unit=False, more=(number,)), bounded),)
+            return (weighed_by_number(self.base(with_unit=False, more=(number,)), bounded),)
         every = heavy is not None and not keys
-        rows = (self if every else self._over(light))._base(with_unit=False)
+        rows = (self if every else self._over(light)).base(with_unit=False)
         parts = (weighed_alike(rows, bounded, keys=keys, hidden=hidden),)
         if heavy is None:
             return parts
-        rest = self._over(heavy)._base(with_unit=True)
+        rest = self._over(heavy).base(with_unit=True)
         return (*parts, weighed_by_unit(rest, bounded, keys=keys, hidden=hidden, counted=every))
 
     def _over(self, core: Core) -> _Lowering:
@@ -275,8 +262,8 @@ class _Lowering:
         found: list[tuple[Relation, tuple[str, ...]]] = []
         fractions = () if item.statistic.drawn is None else item.statistic.drawn.fractions
         for name, fraction in zip(item.statistic.block_names, fractions, strict=False):
-            columns = (*self._placed(with_unit=False, with_draw=True), *self._row_columns(item))
-            rows = in_two_layers(TableRows(columns, self._sources(draw=True), self._where()))
+            columns = (*self.placed(with_unit=False, with_draw=True), *self.row_columns(item))
+            rows = in_two_layers(TableRows(columns, self.joined(draw=True), self.where()))
             found.append((blocks_answered(rows, item, fraction, f"{name}_p", keys=self.keys), (f"{name}_p",)))
         return found
 
@@ -284,177 +271,62 @@ class _Lowering:
         """Rows with their unit and its draw, their keys, and the value of which each different one counts."""
         assert item.distinct is not None
         several = not contribution.one_row
-        columns = self._placed(with_unit=several, with_draw=several, as_text=several)
+        columns = self.placed(with_unit=several, with_draw=several, as_text=several)
         value = told_apart(lower_expression(item.distinct, self.parameters), item.distinct)
         if item.filter is not None:
             value = Case(((Holds(lower_expression(item.filter, self.parameters)), value),), closed=False)
         columns.append(Output(value, f"{item.statistic.name}v"))
-        where = self._where()
-        return TableRows(tuple(columns), self._sources(draw=several), where)
+        where = self.where()
+        return TableRows(tuple(columns), self.joined(draw=several), where)
 
     def _is_count(self, bounded: BoundedStatistic) -> bool:
         """Whether the statistic is a plain count of rows: of 64 bits, never NULL and far below 2^62."""
         return sums_of(bounded.statistic.kind).plain_count(bounded, one_row=self.bounded.one_row)
 
-    # Rows
-
-    def _units_stored(self) -> Relation:
-        """One row of each unit with its norms, where the snapshot keeps them, or one of all with the same norms."""
-        norms, source = known_norms(self.bounded), self.core.sources[0]
-        root, table = source.relation, source.table.name
-        assert norms is not None
-        columns = tuple([Output(Column(root, column), f"{name}m") for name, column in norms.items()])
-        match unit_table(source.table, norms.values()):
-            case UnitTable.FIRST:
-                return TableRows(columns, self._sources(draw=False), Column(root, FIRST))
-            case UnitTable.UNITS:
-                return TableRows(columns, (TableSource(units_table(table), root, None),), None)
-            case UnitTable.SIZES:
-                columns = (*columns, Output(Column(root, UNITS), ALIKE))
-                return TableRows(columns, (TableSource(sizes_table(table), root, None),), None)
-            case other:
-                assert_never(other)
-
-    def _units_kept(self, columns: tuple[Output, ...], *, named: bool) -> Relation:
-        """One row of each unit with these columns of what the snapshot keeps, and its number where that is read."""
-        (source,) = self.core.sources
-        if not named and source.table.stored_units:
-            return TableRows(columns, (TableSource(units_table(source.table.name), source.relation, None),), None)
-        unit = Output(Column(source.relation, UNIT), "u")
-        return TableRows((unit, *columns), self._sources(draw=False), Column(source.relation, FIRST))
-
-    def _base(self, *, with_unit: bool, norms: Mapping[str, str] = NO_NORMS, more: tuple[Output, ...] = ()) -> Relation:
-        """Rows with their keys, encoded values and filters, and with the norms of their unit in these columns.
-
-        No row is left out for its key: all its values are in the public domain (`map_domain` says why), and the
-        release refuses a group that is not.
-        """
-        contribution = self.bounded.contribution
-        chosen = isinstance(contribution, Contribution) and contribution.choose_groups
-        draw = with_unit and chosen
-        columns = self._placed(with_unit=with_unit, with_draw=draw)
-        columns += [Output(Column(self.core.sources[0].relation, column), f"{name}m") for name, column in norms.items()]
-        columns += more
-        for bounded in self.bounded.statistics:
-            columns += self._row_columns(bounded)
-        where = self._where()
-        return in_two_layers(TableRows(tuple(columns), self._sources(draw=draw), where))
-
-    def _placed(self, *, with_unit: bool, with_draw: bool, as_text: bool = False) -> list[Output]:
-        """The unit of a row, its draw, and its keys; with `as_text` these never as places in a list."""
-        columns = []
-        root = unit_source(self.core.sources, draw=with_draw).relation
-        if with_unit:
-            columns.append(Output(Column(root, UNIT), "u"))
-        if with_draw:
-            columns.append(Output(Column(root, DRAW), "d"))
-        for (name, key), domain in zip(self.core.keys, self.bounded.domains, strict=True):
-            columns.append(Output(self._key(key, public=domain is not None, as_text=as_text), name))
-        return columns
-
-    def _sources(self, *, draw: bool) -> tuple[LoweredSource, ...]:
-        if all(source.stored and source.only is None for source in self.core.sources):
-            return lowered_sources(self.core.sources, (), self.parameters, draw=draw)
-        read = read_columns(self.core.sources, *self._parts())
-        return lowered_sources(self.core.sources, read, self.parameters, draw=draw)
-
-    def _parts(self) -> list[Expression | None]:
-        """What is computed of the joined rows."""
-        parts = [self.core.where, *(key for _, key in self.core.keys)]
-        for item in self.bounded.statistics:
-            parts += [*item.arguments, item.filter, item.present, item.distinct]
-        return parts
-
-    def _where(self) -> Scalar | None:
-        return None if self.core.where is None else lower_expression(self.core.where, self.parameters)
-
-    def _key(self, key: Expression, *, public: bool, as_text: bool = False) -> Scalar:
-        value = lower_expression(key, self.parameters)
-        if key.type is ColumnType.TEXT and not public:
-            texts = sum(1 for _, other in self.core.keys if other.type is ColumnType.TEXT)
-            return KeyText(value, KEY_CHARACTERS_MAX // texts, cheap=isinstance(key, ColumnRef))
-        if self._listed(key) and not as_text:
-            return value
-        return Cast(value, EngineType(key.type.value), safe=needs_wide(key))
-
-    def _listed(self, key: Expression) -> bool:
-        """Whether a key may be stored as its place in a declared list: grouped as it is, its text is read at the end.
-
-        Where groups are chosen their texts decide, as they do in snapshots that store texts: rows have them then, and
-        cells get them.
-        """
-        chosen = isinstance(self.bounded.contribution, Contribution) and self.bounded.contribution.choose_groups
-        chosen = chosen and not self.bounded.chosen_by_cell
-        return isinstance(key, ColumnRef) and key.type is ColumnType.TEXT and key.domain is not None and not chosen
-
-    def _row_columns(self, bounded: BoundedStatistic) -> list[Output]:
-        """Per row of one statistic: its value `t`, a second `u`, the filter `f`, and `h`, whether there is a value."""
-        name = bounded.statistic.name
-        columns = []
-        if bounded.argument is not None:
-            columns.append(Output(self._encoded(bounded, layered=True), f"{name}t"))
-        if bounded.second is not None:
-            assert bounded.statistic.second is not None
-            second = steps_of(bounded.second, bounded.statistic.second, self.parameters, layered=True)
-            columns.append(Output(second, f"{name}u"))
-        if bounded.filter is not None:
-            columns.append(Output(Holds(lower_expression(bounded.filter, self.parameters)), f"{name}f"))
-        if bounded.present is not None:
-            columns.append(Output(lower_expression(bounded.present, self.parameters), f"{name}h"))
-        return columns
-
-    def _encoded(self, bounded: BoundedStatistic, *, layered: bool = False) -> Scalar:
-        """The integer T of a statistic's argument."""
-        assert bounded.argument is not None
-        assert bounded.row_encoding is not None
-        return steps_of(bounded.argument, bounded.row_encoding, self.parameters, layered=layered)
-
-    def _vector(self, bounded: BoundedStatistic) -> list[Scalar]:
-        """The integers that one row of the base adds to each coordinate (NULL: nothing)."""
-        return [under(bounded, part) for part in sums_of(bounded.statistic.kind).row(bounded)]
+    # Sums by group
 
     def _rows_summed(self) -> Relation:
         if len(self.bounded.statistics) == 1 and self.bounded.statistics[0].statistic.drawn is not None:
-            return places_counted(self._base(with_unit=False), self.bounded.statistics[0], keys=self.keys)
+            return places_counted(self.base(with_unit=False), self.bounded.statistics[0], keys=self.keys)
         columns = []
         for bounded in self.bounded.statistics:
             if bounded.statistic.tree is not None:
                 place = under(bounded, Named(f"{bounded.statistic.name}t"))
                 columns.append(Output(PlaceCounts(place), f"{bounded.statistic.name}_p"))
                 continue
-            for i, value in enumerate(self._vector(bounded)):
+            for i, value in enumerate(self.vector(bounded)):
                 aggregate = Count() if value is ONE else Sum(value)
                 columns.append(Output(aggregate, f"{bounded.statistic.name}_{i}"))
-        return Grouped(self._base(with_unit=False), "b", self.keys, self.keys, tuple(columns))
+        return Grouped(self.base(with_unit=False), "b", self.keys, self.keys, tuple(columns))
 
     # Units
 
     def _norms_summed(self, shared: Relation | None) -> Relation:
         """Units scaled to norms, and summed per group."""
-        vectors = {bounded.statistic.name: self._vector(bounded) for bounded in self.bounded.statistics}
+        vectors = {bounded.statistic.name: self.vector(bounded) for bounded in self.bounded.statistics}
         stored = known_norms(self.bounded)
         if sums_are_norms(self.bounded):
-            return NormSums(self.bounded, self.keys, self.hidden).of_units(self._units_stored())
+            return NormSums(self.bounded, self.keys, self.hidden).of_units(self.units_stored())
         if stored is not None:
-            rows = self._base(with_unit=False, norms=stored)
+            rows = self.base(with_unit=False, norms=stored)
         else:
-            rows = self._base(with_unit=True) if shared is None else shared
+            rows = self.base(with_unit=True) if shared is None else shared
         return NormSums(self.bounded, self.keys, self.hidden).summed(rows, vectors, shared=shared is not None)
 
     def _units_summed(self, contribution: Contribution) -> Relation:
         """Partial sums per unit and group, held to what its rows are worth, then summed per group."""
-        late = late_units(self.core, read_columns((), *self._parts()))
+        late = late_units(self.core, read_columns((), *self.parts()))
         alone, unit_sums = self._without(late), UnitSums(self.bounded, contribution)
         kept = kept_sums(alone.bounded, unit_sums.partial())
         by_cell, names = self.bounded.chosen_by_cell, names_of(self.keys, self.hidden)
         if kept is None:
-            rows = alone._base(with_unit=True)
+            rows = alone.base(with_unit=True)
             if contribution.choose_groups and not by_cell:
                 rows = ChosenGroups(rows, self.keys, contribution.groups)
             by = ("u", "d", *names) if by_cell else ("u", *names)
             layer = grouped_by_hidden(salted(rows, self.hidden), "r", by, by, self.hidden, unit_sums.partial())
         else:
-            layer = alone._units_kept(kept, named=bool(late))
+            layer = alone.units_kept(kept, named=bool(late))
         for source in late:
             layer = UnitFactors(layer, self._units_of(source), ())
         if by_cell:
@@ -478,14 +350,3 @@ class _Lowering:
         units = (Output(Column(source.relation, UNIT), "u"),)
         alone = (replace(source, join=None),)
         return TableRows(units, lowered_sources(alone, (), self.parameters, draw=False), None)
-
-    @property
-    def hidden(self) -> tuple[HiddenKey, ...]:
-        """The keys whose values are not public."""
-        return tuple(
-            [
-                HiddenKey(name, key.type is ColumnType.TEXT, key.type is ColumnType.INTEGER)
-                for (name, key), domain in zip(self.core.keys, self.bounded.domains, strict=True)
-                if domain is None
-            ]
-        )

@@ -22,7 +22,6 @@ unit adds its weight to each of its groups (mechanisms/weighted_threshold.md).
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import assert_never
@@ -35,6 +34,7 @@ from sql_rewrite.contribution import NormedContribution
 from sql_rewrite.expressions import Canonical, form_of
 from sql_rewrite.layer_values import Count, Factor, NormBin, Sum
 from sql_rewrite.masked_keys import grouped_by_hidden, names_of, salted
+from sql_rewrite.norm_shapes import Shape, additive, shape_of, signed
 from sql_rewrite.norm_worth import WEIGHT, NormWorth
 from sql_rewrite.normed import WEIGHT_PARTS
 from sql_rewrite.relations import (
@@ -59,19 +59,10 @@ from sql_rewrite.statistics.registry import sums_of
 from sql_rewrite.stored_norms import UnitTable, known_norms, unit_table
 from sql_rewrite.unit_worth import INTEGER, ONE, WIDE, count_under, under, when
 
-__all__ = ["ALIKE", "NormSums", "Shape", "finds_squares", "shape_of", "shares_tables"]
+__all__ = ["ALIKE", "NormSums"]
 
 _NARROW = 2**62
 _ZERO = W(0)
-_SHARED_BYTES_MAX = 2**30
-"""Most bytes of shared tables where the number of rows is declared: half of what an engine has by default.
-
-What is larger goes to disk, as it does in the engine's other operators; but then a second pass is no slower.
-"""
-
-_SPREAD_CELLS = 32
-"""Fewest public groups for which L2 norms are found without a group for each cell of a unit."""
-
 _CELLS, _NORMS = "unit$cells", "unit$norms"
 """Tables that statements share: one row for each unit and cell, and one for each unit."""
 
@@ -80,60 +71,6 @@ ALIKE = "un"
 
 _GROUPS = "ug"
 """The number of groups of a unit."""
-
-
-class Shape(enum.Enum):
-    """How norms are found, as this module says."""
-
-    STORED = "stored"
-    ALONE = "alone"
-    ROWS = "rows"
-    CELLS = "cells"
-
-
-def shape_of(bounded: BoundedCore) -> Shape:
-    """Which shape a core has whose units are scaled to norms: a function of declarations."""
-    assert isinstance(bounded.contribution, NormedContribution)
-    if known_norms(bounded) is not None:
-        return Shape.STORED
-    if bounded.contribution.cells == 1:
-        return Shape.ALONE
-    if any(item.statistic.norm is None for item in bounded.statistics) or not all(map(_additive, bounded.norms)):
-        return Shape.CELLS
-    return Shape.ROWS if bounded.contribution.power.choose(l1=True, l2=_spread(bounded)) else Shape.CELLS
-
-
-def finds_squares(bounded: BoundedCore) -> bool:
-    """Whether the norms of units are squares that are found beside their rows: a function of declarations."""
-    contribution = bounded.contribution
-    assert isinstance(contribution, NormedContribution)
-    return contribution.power is NormPower.L2 and shape_of(bounded) is Shape.ROWS
-
-
-def _spread(bounded: BoundedCore) -> bool:
-    """Whether the rows of a unit may be expected in cells of their own, and no sum over a cell is held to a norm.
-
-    Where there are few groups, most rows share their cell with others, and cells are fewer than rows.
-    """
-    contribution, domain = bounded.contribution, bounded.described.keys.domain
-    assert isinstance(contribution, NormedContribution)
-    if domain is None or len(domain) < _SPREAD_CELLS:
-        return False
-    sums = [norm.encoding for norm in bounded.norms if norm.encoding is not None]
-    return all(contribution.rows * encoding.largest <= NORM_MAX for encoding in sums)
-
-
-def shares_tables(bounded: BoundedCore) -> bool:
-    """Whether the histogram of a core's norms and its sums share tables: a function of declarations.
-
-    Each row of the table is at most one row of them. Where no number of rows is declared, they share. Counts by place
-    are made of rows and not of cells, so that a core with quantiles shares none.
-    """
-    if known_norms(bounded) is not None or any(item.statistic.tree is not None for item in bounded.statistics):
-        return False
-    rows = bounded.core.sources[0].table.rows_expected
-    columns = len(bounded.described.keys.columns) + 2 * len(bounded.norms) + 2 * len(bounded.statistics)
-    return bool(bounded.norms) and (rows is None or rows * 8 * (1 + columns) <= _SHARED_BYTES_MAX)
 
 
 class NormSums(NormWorth):
@@ -295,7 +232,7 @@ class NormSums(NormWorth):
         if self._squared and norm.norm.of is not NormOf.UNITS:  # one and none are their own squares
             narrow = norm.most**2 < _NARROW
             return Arithmetic("*", value if narrow else Cast(value, WIDE), value, INTEGER if narrow else WIDE)
-        return Function("abs", (value,)) if _signed(norm) else value
+        return Function("abs", (value,)) if signed(norm) else value
 
     @property
     def _squared(self) -> bool:
@@ -304,7 +241,7 @@ class NormSums(NormWorth):
 
     def _factor(self, norm: BoundedNorm, total: Scalar) -> Scalar:
         return Factor(
-            Function("abs", (total,)) if self.shape is Shape.ALONE and _signed(norm) else total,
+            Function("abs", (total,)) if self.shape is Shape.ALONE and signed(norm) else total,
             squared=self._squared,
             wide=self._wide(norm),
             norm=self.contribution.norm(_name(norm)),
@@ -421,7 +358,7 @@ class NormSums(NormWorth):
             case Shape.ALONE | Shape.ROWS:
                 units = (
                     self._unit_norms(rows)
-                    if not any(_signed(norm) and not _additive(norm) for norm in self.norms)
+                    if not any(signed(norm) and not additive(norm) for norm in self.norms)
                     else self._signed_norms(rows)
                 )
             case Shape.CELLS:
@@ -433,7 +370,7 @@ class NormSums(NormWorth):
     def _alone_norms(self) -> Relation:
         """One row for each unit, which is in one cell, from the table of cells. Grouped, so that each counts once."""
         values = [
-            Function("abs", (Named(f"{_name(norm)}v"),)) if _signed(norm) else Named(f"{_name(norm)}v")
+            Function("abs", (Named(f"{_name(norm)}v"),)) if signed(norm) else Named(f"{_name(norm)}v")
             for norm in self.norms
         ]
         names = [f"{_name(norm)}m" for norm in self.norms]
@@ -464,31 +401,6 @@ def _name(norm: BoundedNorm) -> str:
 
 def _f(norm: BoundedNorm) -> str:
     return f"{norm.norm.name}f"
-
-
-def _additive(norm: BoundedNorm) -> bool:
-    """Whether the norm is the sum of what each row adds, whatever cells the rows are in."""
-    match norm.norm.of:
-        case NormOf.ROWS:
-            return True
-        case NormOf.UNITS:
-            return False
-        case NormOf.SUM:
-            assert norm.encoding is not None
-            return norm.encoding.lowest >= 0
-        case _:
-            assert_never(norm.norm.of)
-
-
-def _signed(norm: BoundedNorm) -> bool:
-    """Whether a unit's number in a cell may be negative."""
-    match norm.norm.of:
-        case NormOf.ROWS | NormOf.UNITS:
-            return False
-        case NormOf.SUM:
-            return True
-        case _:
-            assert_never(norm.norm.of)
 
 
 def _closed(value: Scalar) -> Scalar:

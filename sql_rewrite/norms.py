@@ -17,7 +17,7 @@ from sql_rewrite.bounded import BoundedCore
 from sql_rewrite.dialects.dialect import Dialect
 from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.lower import lower_histogram
-from sql_rewrite.lower_normed import shares_tables
+from sql_rewrite.norm_shapes import shares_tables
 from sql_rewrite.normed import at_norms
 from sql_rewrite.plan_key import norm_key
 

@@ -31,12 +31,13 @@ from privacy.policy import Column, ColumnType, Dataset
 from privacy.values import Cell
 from sql_rewrite.constant_lists import ROWS_MAX
 from sql_rewrite.constant_rows import facts_of, most_met
+from sql_rewrite.entries import Entry, View
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Value
 from sql_rewrite.functions import build
 from sql_rewrite.plan import Constants, Join, Source
 from sql_rewrite.references import reference
 from sql_rewrite.rows import Rows
-from sql_rewrite.sources import Entry, SourceNames, View
+from sql_rewrite.sources import SourceNames
 
 __all__ = ["KNOWN_CELLS_MAX", "as_constants", "compares", "partners", "shares"]
 

@@ -24,6 +24,7 @@ from sqlglot import exp
 from privacy.policy import ColumnType, Dataset, Table
 from sql_rewrite.aggregate_calls import AggregateReader, aggregate_calls
 from sql_rewrite.combinations import Known, among, among_rows
+from sql_rewrite.entries import View
 from sql_rewrite.evaluate import evaluate, is_exact
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, Value, columns_of
 from sql_rewrite.functions import build
@@ -35,7 +36,7 @@ from sql_rewrite.public_joins import as_constants
 from sql_rewrite.reachable import conjuncts as parts_of
 from sql_rewrite.refuse import refuse
 from sql_rewrite.rows import Rows
-from sql_rewrite.sources import SourceNames, View
+from sql_rewrite.sources import SourceNames
 from sql_rewrite.syntax import consume, populated
 from sql_rewrite.text import Text
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from privacy.refusal import Refused
+from sql_rewrite.entries import ambiguous_column
 from sql_rewrite.refuse import did_you_mean, refuse
 from sql_rewrite.released import Released
 from sql_rewrite.rows import Rows
-from sql_rewrite.sources import ambiguous_column
 from sql_rewrite.syntax import consume
 from sql_rewrite.text import Text
 

@@ -3,53 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
 from privacy.policy import Column, Dataset
 from privacy.refusal import Refused
+from sql_rewrite.entries import Entry, View, ambiguous_column, column_named, columns_of, tables_of
 from sql_rewrite.expressions import Call, ColumnRef, Expression
 from sql_rewrite.functions import build
 from sql_rewrite.interval_columns import moments_of_interval
 from sql_rewrite.plan import Source
 from sql_rewrite.references import reference, without_unit
 from sql_rewrite.refuse import did_you_mean, refuse
-from sql_rewrite.rows import Rows
-from sql_rewrite.spelling import named
 from sql_rewrite.syntax import consume, copied, rebuilt
 from sql_rewrite.text import Text
 
-__all__ = [
-    "SOURCES_MAX",
-    "Entry",
-    "SourceNames",
-    "View",
-    "ambiguous_column",
-    "both",
-    "tables_of",
-]
+__all__ = ["SOURCES_MAX", "SourceNames", "both"]
 
 _NESTED = (exp.Query, exp.Subquery)
 _RELATION = "relation"
 """Marks a column node whose table is a relation's own name and not an alias."""
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """Rows of a nested block under the generated name by which the trees of this block call them."""
-
-    relation: str
-    rows: Rows
-
-    def column(self, name: str) -> tuple[str, Expression] | None:
-        """The column of that name (ASCII case does not matter), with its own name."""
-        folded = name.lower()
-        return next(((own, found) for own, found in self.rows.columns if own.lower() == folded), None)
-
-
-Entry = Source | View
-"""What FROM lists: a table of the dataset, or rows of a nested block."""
 
 
 SOURCES_MAX = 8
@@ -169,7 +143,7 @@ class SourceNames:
 
     def knows(self, name: str) -> bool:
         """Whether some entry has a column of that name."""
-        return any(_column(entry, name) is not None for entry in self.entries)
+        return any(column_named(entry, name) is not None for entry in self.entries)
 
     def is_source(self, node: exp.Column) -> bool:
         """Whether a column node names a column of an entry."""
@@ -231,7 +205,7 @@ class SourceNames:
         for entry in self.entries:
             if relation is not None and entry.relation != relation:
                 continue
-            for name in _columns(entry):
+            for name in columns_of(entry):
                 if name.lower() in self._using and relation is None:
                     if name.lower() in merged:
                         continue
@@ -289,9 +263,9 @@ class SourceNames:
         name, qualifier = node.name, node.table
         if qualifier:
             entry = self._by_relation.get(self._relation(node) or "")
-            column = None if entry is None else _column(entry, name)
+            column = None if entry is None else column_named(entry, name)
             return None if entry is None or column is None else (entry, column)
-        found = [(entry, own) for entry in self.entries if (own := _column(entry, name)) is not None]
+        found = [(entry, own) for entry in self.entries if (own := column_named(entry, name)) is not None]
         if len(found) > 1 and not self._same_by_join(found):
             raise self._ambiguous(node, [entry for entry, _ in found])
         kept = [one for one in found if any(s.relation in self.preserved for s in tables_of(one[0])[:1])]
@@ -314,7 +288,7 @@ class SourceNames:
         pairs = self.merged if self.preserved and not node.table and node.name.lower() in self._using else ()
         if not pairs:
             return None
-        found = [(entry, own) for entry in self.entries if (own := _column(entry, node.name)) is not None]
+        found = [(entry, own) for entry in self.entries if (own := column_named(entry, node.name)) is not None]
         columns = [one for one in [self._expression(*each) for each in found] if isinstance(one, ColumnRef)]
         for pair in pairs:
             ends = [next((c for c in columns if (c.relation, c.name) == (p.relation, p.name)), None) for p in pair]
@@ -390,7 +364,7 @@ class SourceNames:
                 )
             entries = [self._by_relation[relation or ""]]
         meant = name[:63] if not qualifier and isinstance(node.this, exp.Identifier) and node.this.quoted else "North"
-        known = [column for entry in entries for column in _columns(entry)]
+        known = [column for entry in entries for column in columns_of(entry)]
         columns, string = "columns: " + ", ".join(known[:20]), f"a string stands in single quotes: '{meant}'"
         raise refuse(
             "unknown_column",
@@ -408,7 +382,7 @@ class SourceNames:
 
     def own_name(self, entry: Entry, name: str) -> str | None:
         """The declared name of an entry's column, None where it has none of that name."""
-        return _column(entry, name)
+        return column_named(entry, name)
 
     def stored(self, entry: Entry, name: str) -> tuple[Source, Column] | None:
         """The table's column that a column of an entry is, None where a nested block computes it."""
@@ -458,37 +432,3 @@ def both(one: Expression | None, other: Expression | None) -> Expression | None:
     if one is None or other is None:
         return other if one is None else one
     return build("and", (one, other))
-
-
-def tables_of(entry: Entry) -> tuple[Source, ...]:
-    """The tables of an entry; the first one's rows are the entry's."""
-    return entry.rows.sources if isinstance(entry, View) else (entry,)
-
-
-def _columns(entry: Entry) -> list[str]:
-    if isinstance(entry, View):
-        return [name for name, _ in entry.rows.columns]
-    return [column.name for column in entry.table.columns]
-
-
-def _column(entry: Entry, name: str) -> str | None:
-    """The own name of an entry's column."""
-    if isinstance(entry, View):
-        found = entry.column(name)
-        return None if found is None else found[0]
-    column = entry.table.column(name)
-    return None if column is None else column.name
-
-
-def ambiguous_column(node: exp.Column | exp.Identifier, relations: Sequence[str], text: Text) -> Refused:
-    """The refusal of a name that columns of all these relations have."""
-    name = node.name
-    using = isinstance(node, exp.Identifier)
-    return refuse(
-        "ambiguous_column",
-        f'column "{name[:63]}" is refused',
-        "More than one table has a column of that name.",
-        ("join with ON instead of USING: " if using else "write it with its table: ")
-        + " or ".join(f"{named(relation)}.{named(name)}" for relation in relations),
-        position=text.position(node),
-    )

@@ -5,11 +5,12 @@ from __future__ import annotations
 from sqlglot import exp
 
 from privacy.refusal import Refused
+from sql_rewrite.entries import View
 from sql_rewrite.expressions import Expression
 from sql_rewrite.join_links import conjuncts
 from sql_rewrite.refuse import refuse
 from sql_rewrite.rows import Rows
-from sql_rewrite.sources import SourceNames, View
+from sql_rewrite.sources import SourceNames
 from sql_rewrite.stage_tables import StageTable
 from sql_rewrite.syntax import populated
 from sql_rewrite.text import Text

@@ -19,12 +19,13 @@ from sqlglot import exp
 
 from privacy.refusal import Finding
 from sql_rewrite.aggregate_calls import NESTED, aggregate_calls
+from sql_rewrite.entries import View
 from sql_rewrite.nested_block import Around
 from sql_rewrite.refuse import refuse
 from sql_rewrite.rows import Rows
 from sql_rewrite.select_list import SelectList
 from sql_rewrite.shell import output_name
-from sql_rewrite.sources import SourceNames, View
+from sql_rewrite.sources import SourceNames
 from sql_rewrite.syntax import rebuilt
 from sql_rewrite.unit_groups import UnitBlock
 from sql_rewrite.unit_windows import WindowBlock

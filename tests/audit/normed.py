@@ -29,7 +29,7 @@ from sql_rewrite.bounded import BoundedCore, BoundedNorm, BoundedStatistic
 from sql_rewrite.contribution import NormedContribution
 from sql_rewrite.evaluate import evaluate
 from sql_rewrite.kept_totals import kept_totals
-from sql_rewrite.lower_normed import shares_tables
+from sql_rewrite.norm_shapes import shares_tables
 from sql_rewrite.normed import WEIGHT_PARTS
 from sql_rewrite.statement_columns import UNITS_MAX
 from tests.audit.generate import Query, Scene, make_query, make_scene, owner_of

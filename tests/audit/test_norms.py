@@ -18,7 +18,7 @@ from privacy.norms import NormOf, NormPower
 from privacy.policy import ColumnType
 from privacy.statistic import Encoding, StatisticKind
 from privacy.stored_norms import ROWS, KeptTotal, squares_name, total_name
-from sql_rewrite import kept_totals, lower, lower_normed, normed, stored_norms
+from sql_rewrite import kept_totals, lower, lower_normed, norm_shapes, normed, stored_norms
 from sql_rewrite.bounded import BoundedCore, BoundedStatistic
 from sql_rewrite.dialects import duckdb as dialect
 from sql_rewrite.dialects.duckdb import DuckDB
@@ -229,7 +229,8 @@ def two_bins_for_one_unit(patch: pytest.MonkeyPatch) -> None:
 @planted("expected|changed by|another number of units")
 def signed_rows_scaled_by_the_norm_of_their_sum(patch: pytest.MonkeyPatch) -> None:
     """Positive and negative rows of different cells cancel in the norm, and not in the cells."""
-    patch.setattr(lower_normed, "_additive", lambda norm: norm.norm.of is not NormOf.UNITS)
+    for module in (norm_shapes, lower_normed):
+        patch.setattr(module, "additive", lambda norm: norm.norm.of is not NormOf.UNITS)
 
 
 @planted("expected|changed by")
@@ -375,8 +376,8 @@ def kept_whatever_where_says(patch: pytest.MonkeyPatch) -> None:
     def known(bounded: BoundedCore) -> Mapping[str, str] | None:
         return plain(replace(bounded, core=replace(bounded.core, where=None)))
 
-    patch.setattr(lower_normed, "known_norms", known)
-    patch.setattr(lower, "known_norms", known)
+    for module in (norm_shapes, lower_normed, lower):
+        patch.setattr(module, "known_norms", known)
 
 
 def kept_for_each_power(patch: pytest.MonkeyPatch) -> None:
@@ -396,8 +397,8 @@ def kept_for_two_keys(patch: pytest.MonkeyPatch) -> None:
     def known(bounded: BoundedCore) -> Mapping[str, str] | None:
         return plain(replace(bounded, core=replace(bounded.core, keys=bounded.core.keys[-1:])))
 
-    patch.setattr(lower_normed, "known_norms", known)
-    patch.setattr(lower, "known_norms", known)
+    for module in (norm_shapes, lower_normed, lower):
+        patch.setattr(module, "known_norms", known)
 
 
 def total_of_another_value(patch: pytest.MonkeyPatch) -> None:

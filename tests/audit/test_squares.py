@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from privacy.norms import NormPower
-from sql_rewrite import lower_normed
+from sql_rewrite import norm_shapes
 from sql_rewrite.dialects.duckdb import DuckDB
 from sql_rewrite.relations import SquaredTotals
 from tests.audit.generate import Scene, make_scene
@@ -35,7 +35,7 @@ def scene_of(rows: int) -> Scene:
 @pytest.fixture(autouse=True)
 def any_number_of_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """However few groups there are, norms are found beside rows."""
-    monkeypatch.setattr(lower_normed, "_SPREAD_CELLS", 1)
+    monkeypatch.setattr(norm_shapes, "_SPREAD_CELLS", 1)
 
 
 @pytest.mark.slow

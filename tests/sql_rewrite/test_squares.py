@@ -19,7 +19,7 @@ from sql_rewrite.cost import passes_of
 from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
-from sql_rewrite.lower_normed import Shape, finds_squares, shape_of
+from sql_rewrite.norm_shapes import Shape, finds_squares, shape_of
 from sql_rewrite.relations import SharedRows, SquaredTotal, SquaredTotals
 from sql_rewrite.scalars import Named, Whole
 from sql_rewrite.squared_places import place_of_null
