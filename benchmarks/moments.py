@@ -26,7 +26,7 @@ from benchmarks.questions import CATEGORIES, shop
 from benchmarks.questions import QUESTIONS as OF_SHOP
 from privacy.refusal import Refused
 from server.demo import write_demo
-from server.journey.visible import VisibleRun
+from server.journey.pace import VisibleRun
 from server.services import Services
 from tests.journey.clinic import attach, open_account, question, services_of, told
 

@@ -185,7 +185,7 @@ def _parts(cores: Sequence[CoreStatistics]) -> dict[str, Fraction]:
     """
     histograms = {core.name: core for core in cores if is_histogram(core, cores)}
     total = sum(len(core.statistics) for core in cores if core.name not in histograms)
-    values = [core.name for core in cores if is_values_name(core.name)]
+    values = [name for name in histograms if is_values_name(name)]
     parts = dict.fromkeys(values, VALUES_SHARE / max(1, len(values)))
     for core in cores:
         if core.name in histograms:

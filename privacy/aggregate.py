@@ -355,32 +355,27 @@ class AggregateFunction(enum.Enum):
 
     described: Described
 
+    statistic: StatisticKind
+    """The sums that it is computed from, unless another aggregate's sums hold it too."""
+
+    degree: int
+    """Of moments the least degree that holds it, of products that of the first value; zero for others."""
+
+    second_degree: int
+    """Of products, the least degree of the second value that holds it; zero for other statistics."""
+
+    arguments: tuple[ColumnType, ...]
+    """Types that its argument may have; none when it reads no value."""
+
     def __new__(cls, described: Described) -> Self:
         """A member whose value is what releases and keys store, and which carries its description."""
         member = object.__new__(cls)
         member._value_ = described.stored
         member.described = described
+        # Plain attributes, for every layer asks for them several times of each query.
+        member.statistic, member.arguments = described.statistic, described.arguments
+        member.degree, member.second_degree = described.degree, described.second_degree
         return member
-
-    @property
-    def statistic(self) -> StatisticKind:
-        """The sums that it is computed from, unless another aggregate's sums hold it too."""
-        return self.described.statistic
-
-    @property
-    def degree(self) -> int:
-        """Of moments the least degree that holds it, of products that of the first value; zero for others."""
-        return self.described.degree
-
-    @property
-    def second_degree(self) -> int:
-        """Of products, the least degree of the second value that holds it; zero for other statistics."""
-        return self.described.second_degree
-
-    @property
-    def arguments(self) -> tuple[ColumnType, ...]:
-        """Types that its argument may have; none when it reads no value."""
-        return self.described.arguments
 
     def whole(self, argument: ColumnType | None) -> bool:
         """Whether its true value over an argument of this type (None: no argument) is a whole number."""

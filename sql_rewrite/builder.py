@@ -155,11 +155,11 @@ class Builder(ABC):
 
     def estimates(self, selection: str | None) -> tuple[Estimate, ...]:
         """All aggregates as estimates; adds the statistics that they need."""
-        families: dict[tuple[Canonical | bool | None, ...], Family] = {}
+        families: dict[tuple[Canonical | None, Canonical | None, Canonical | None, bool], Family] = {}
         for aggregate in sorted(self.core.aggregates, key=lambda aggregate: aggregate.function.described.symmetric):
             argument, second = aggregate.argument, aggregate.second
-            rest = form_of(aggregate.filter), aggregate.distinct
-            forms, turned = (form_of(argument), form_of(second), *rest), (form_of(second), form_of(argument), *rest)
+            one, other, rows = form_of(argument), form_of(second), form_of(aggregate.filter)
+            forms, turned = (one, other, rows, aggregate.distinct), (other, one, rows, aggregate.distinct)
             if aggregate.function.described.symmetric and turned in families:
                 # The same pairs, in the order of an aggregate for which it matters.
                 forms, argument, second = turned, second, argument
@@ -169,13 +169,13 @@ class Builder(ABC):
         findings = Collector()
         carriers: Carriers = {}
         wants_rows = {
-            form_of(family.filter)
-            for family in families.values()
+            rows
+            for (_, _, rows, _), family in families.items()
             if family.argument is None
             and any(one.function is not AggregateFunction.PRESENT for one in family.aggregates)
             and family.needs(StatisticKind.COUNT)
         }
-        for family in families.values():
+        for (_, _, filter_form, _), family in families.items():
             if family.argument is None:
                 continue
             if family.distinct:
@@ -188,7 +188,6 @@ class Builder(ABC):
                     self.ranks(ranked, estimates)
             if not family.aggregates:
                 continue
-            filter_form = form_of(family.filter)
             # A count of all rows rides on the first sums that see the same rows, unless counting units is free.
             carries = filter_form in wants_rows and filter_form not in carriers and not self.counted(family, selection)
             with findings:

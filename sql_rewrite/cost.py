@@ -163,7 +163,10 @@ def _statement_work(given: BoundedCore, costs: EngineCosts, passes: int) -> _Sta
     bounded = replace(given, core=conditions_first(given.core))
     root = bounded.core.sources[0].table
     stored = rows_tried(bounded.core.sources)
-    worst, usual = _core(bounded, costs, passes), _core(bounded, costs, passes, typical=TYPICAL_CHARACTERS)
+    scans = scans_of(bounded)
+    parts = _parts(bounded, scans)
+    worst = _core(bounded, costs, passes, parts, scans)
+    usual = _core(bounded, costs, passes, parts, scans, typical=TYPICAL_CHARACTERS)
     cells = min(bounded.described.keys.groups_per_unit, stored)
     groups = 0 if bounded.described.keys.domain is not None else cells
     unit = stored * worst.row + _vectors(bounded, costs) * worst.vector
@@ -181,7 +184,7 @@ def _statement_work(given: BoundedCore, costs: EngineCosts, passes: int) -> _Sta
         # Totals of the unit over its cells, its factors, and these beside its cells: for each statement.
         unit += cells * (costs.choice + 2 * costs.join) + len(bounded.norms) * costs.scattered
     # Rows of joined tables are hashed whether or not a row finds them.
-    reads = passes * scans_of(bounded)
+    reads = passes * scans
     below = _below(bounded, costs)
     unit += reads * (paired_rows(bounded.core.sources) * (costs.scan + costs.join + costs.unit) + below.unit)
     unit += asked(bounded.core.sources) * costs.join * max(1, reads)
@@ -274,7 +277,7 @@ def scans_of(bounded: BoundedCore) -> int:
     """
     values = sum(1 for b in bounded.statistics if b.distinct is not None)
     ranks = sum(1 for b in bounded.statistics if b.statistic.tree is not None)
-    blocks = sum(len(b.statistic.block_names) for b in bounded.statistics)
+    blocks = sum(len(b.statistic.block_names) for b in bounded.statistics if b.statistic.drawn)
     if bounded.one_row:
         # Beside different values, or what blocks answer, each tree is read by itself.
         apart = values + (ranks if values or blocks else 0)
@@ -284,8 +287,11 @@ def scans_of(bounded: BoundedCore) -> int:
 
 def parts_of(bounded: BoundedCore) -> list[tuple[Expression, int]]:
     """The expressions of a core, and how often the statement holds each of them at most."""
+    return _parts(bounded, scans_of(bounded))
+
+
+def _parts(bounded: BoundedCore, scans: int) -> list[tuple[Expression, int]]:
     parts: list[tuple[Expression, int]] = []
-    scans = scans_of(bounded)
     if bounded.core.where is not None:
         parts.append((bounded.core.where, scans))
     parts += [(met, scans) for met in joined_when(bounded.core.sources)]
@@ -307,11 +313,21 @@ def _calls(bounded: BoundedCore) -> Iterable[Call]:
             stack.extend(node.arguments)
 
 
-def _core(bounded: BoundedCore, costs: EngineCosts, passes: int, *, typical: int | None = None) -> Took:
+def _core(
+    bounded: BoundedCore,
+    costs: EngineCosts,
+    passes: int,
+    parts: Sequence[tuple[Expression, int]],
+    scans: int,
+    *,
+    typical: int | None = None,
+) -> Took:
     """One core for one row that is read so often: its expressions, and the joins, sums and groups around them."""
+    if not passes:
+        return Took(operators=costs.plan_core + 2 * len(bounded.norms))
     meter = ExpressionMeter(costs, typical=typical)
     total = Took()
-    for expression, copies in parts_of(bounded):
+    for expression, copies in parts:
         total = total.plus(meter.lowered(expression), copies)
     sums = _sums(bounded)
     keys = [key for _, key in bounded.core.keys]
@@ -351,7 +367,7 @@ def _core(bounded: BoundedCore, costs: EngineCosts, passes: int, *, typical: int
     operators = costs.plan_core + len(keys) + 2 * sums
     # Factors of units beyond a norm are computed in vectors of rows that lie together.
     vectors = costs.core_vector + costs.clipped * len(bounded.norms) * stored
-    for _ in range(scans_of(bounded) - 1):
+    for _ in range(scans - 1):
         # The same rows, keys and groups once more; what a value takes is beside it.
         row += base
         operators += costs.plan_core
@@ -364,10 +380,7 @@ def _core(bounded: BoundedCore, costs: EngineCosts, passes: int, *, typical: int
             row += costs.join + costs.key * (1 + len(keys)) + costs.sum
         # Hashed into its block, grouped by it, and kept with the others of the block until their middle is found.
         row += len(b.statistic.block_names) * (costs.salt_text + 20 * costs.salt_character + costs.key + costs.place)
-    once = total.plus(Took(row, vectors, operators))
-    if not passes:
-        return Took(operators=costs.plan_core + 2 * len(bounded.norms))
-    return Took().plus(once, passes)
+    return Took().plus(total.plus(Took(row, vectors, operators)), passes)
 
 
 def _value_row(value: Expression, bounded: BoundedCore, meter: ExpressionMeter, costs: EngineCosts) -> float:

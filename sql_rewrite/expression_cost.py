@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from privacy.policy import LENGTH_MAX_DEFAULT, ColumnType
 from sql_rewrite.dialects.costs import EngineCosts
 from sql_rewrite.dialects.duckdb_costs import DUCKDB_COSTS
-from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, needs_wide
+from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, works_wide
 from sql_rewrite.functions import REGISTRY
 from sql_rewrite.stage_values import is_released
 
@@ -74,8 +74,7 @@ class ExpressionMeter:
         times = max(1, len(call.arguments) - 1) if entry.chained else 1
         if call.operator == "case":
             times = len(call.arguments) // 2
-        wide = needs_wide(call) or any(needs_wide(argument) for argument in call.arguments)
-        row = (max(cost.row, cost.wide) if wide else cost.row) * times
+        row = (max(cost.row, cost.wide) if works_wide(call) else cost.row) * times
         read = [a for a in call.arguments if a.type is ColumnType.TEXT and not isinstance(a, Literal)]
         if read and (cost.character or cost.pattern):
             needles = [a.value for a in call.arguments if isinstance(a, Literal) and isinstance(a.value, str)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import assert_never
@@ -38,6 +38,7 @@ __all__ = [
     "needs_wide",
     "number_text",
     "walk",
+    "works_wide",
 ]
 
 Value = str | int | float | bool | datetime.date | datetime.datetime | None
@@ -103,7 +104,7 @@ class ColumnRef:
     `interval` is what the stored type may hold (BIGINT when left out for an INTEGER), `declared` are the value
     bounds of the policy, which stored values may violate until `clip_columns` enforces them. `domain` is every value
     that the column can have, NULL included where it can be NULL; with `other` it is every value that the column has
-    once it is gathered (`sql_rewrite.gather`), and a stored value may lie outside. `identifies` says that a value
+    once it is gathered (`sql_rewrite.group_keys`), and a stored value may lie outside. `identifies` says that a value
     belongs to one privacy unit. `length_max` is the most characters of a stored text. `shown` is what people call a
     column whose name is ours. `calendar` says that its range is that of differences of dates without bounds.
     """
@@ -236,14 +237,24 @@ def needs_wide(expression: Expression) -> bool:
     return expression.interval is not None and not expression.interval.inside(BIGINT)
 
 
-def walk(expression: Expression) -> Iterator[Expression]:
+def works_wide(call: Call) -> bool:
+    """Whether the operator is computed on HUGEINT: where its result or one of its arguments is one."""
+    return needs_wide(call) or any(map(needs_wide, call.arguments))
+
+
+def walk(expression: Expression) -> list[Expression]:
     """The expression and everything below it, parents first, arguments in order."""
-    stack = [expression]
+    if type(expression) is not Call:
+        return [expression]
+    # A list, and no generator: nearly every reader looks at all of it, and a step of a generator costs as a call does.
+    found: list[Expression] = []
+    stack: list[Expression] = [expression]
     while stack:
         node = stack.pop()
-        yield node
-        if isinstance(node, Call):
-            stack.extend(reversed(node.arguments))
+        found.append(node)
+        if type(node) is Call:
+            stack += node.arguments[::-1]
+    return found
 
 
 def columns_of(expression: Expression) -> tuple[ColumnRef, ...]:

@@ -10,10 +10,10 @@ from privacy.policy import ColumnType, Dataset
 from privacy.refusal import Finding, Refused
 from sql_rewrite.coarser_groups import coarser
 from sql_rewrite.evaluate import map_domain
-from sql_rewrite.expressions import Call, ColumnRef, Expression, describe, number_text
+from sql_rewrite.expressions import Call, ColumnRef, Expression, columns_of, describe, number_text
 from sql_rewrite.fraction_keys import whole_part
-from sql_rewrite.functions import TypeRefused, clip_columns
-from sql_rewrite.gather import gathered
+from sql_rewrite.functions import TypeRefused, build, clip_columns
+from sql_rewrite.functions.gathering import gather_arguments
 from sql_rewrite.identifying import identifying_column
 from sql_rewrite.keys import fits, whole
 from sql_rewrite.lift_difference import difference, microseconds_of
@@ -26,7 +26,7 @@ from sql_rewrite.spelling import named
 from sql_rewrite.syntax import populated
 from sql_rewrite.text import Text
 
-__all__ = ["FROM_EQUALITY", "GroupKey", "GroupKeyReader"]
+__all__ = ["FROM_EQUALITY", "GroupKey", "GroupKeyReader", "gathered"]
 
 FROM_EQUALITY = "from_equality"
 """Marks keys that nobody wrote as such: what a nested query compares with the rows around it."""
@@ -273,3 +273,32 @@ def _middle(key: Expression) -> str:
 
 def _clipped(text: str) -> str:
     return f"GREATEST(0, LEAST({text}, 1000000))"
+
+
+def gathered(key: Expression, limit: int) -> Expression:
+    """The key with its open columns gathered; the key itself where there is nothing to gather.
+
+        GROUP BY age          with keys 0 to 110 and other -1
+        key                   CASE WHEN age IS NULL OR age BETWEEN 0 AND 110 THEN age ELSE -1 END
+
+    Only the reads that a key is made of are gathered, and only where the key's values could not be known otherwise: of
+    `age > 50` both truth values are public whatever the column holds. WHERE and aggregates see the stored value.
+
+    Errors: TypeRefused (too_large).
+    Ensures: where the result has a domain, every stored row has a value in it.
+    """
+    if not any(column.other is not None for column in columns_of(key)) or map_domain(key, limit) is not None:
+        return key
+    return _replaced(key)
+
+
+def _replaced(node: Expression) -> Expression:
+    if isinstance(node, ColumnRef):
+        if node.other is None or node.domain is None:
+            return node
+        keys = tuple(value for value in node.domain if value is not None and value != node.other.value)
+        operator, arguments = gather_arguments(node, node.other.value, keys)
+        return build(operator, arguments)
+    if isinstance(node, Call):
+        return build(node.operator, tuple(_replaced(argument) for argument in node.arguments))
+    return node

@@ -119,7 +119,7 @@ BROAD_ALLOWED = {
     ),
     "server/batches/batches.py": (1, "a charge whose batch cannot be stored is given back, and raised again"),
     "server/app.py": (1, "the edge of the process: one constant body"),
-    "server/fair.py": (1, "a thread that works for others: whatever the work raises is raised to whom it belongs"),
+    "server/jobs.py": (1, "a thread that works for others: whatever the work raises is raised to whom it belongs"),
     "server/routes/operations.py": (1, "readiness: a check that fails in any way is not ready"),
     "server/cli/program.py": (1, "the edge of the command line: a message instead of a traceback, exit code 1"),
     "server/watching.py": (1, "the thread that notices new datasets goes on: a busy database is no reason to end"),

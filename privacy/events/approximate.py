@@ -7,16 +7,16 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar, Self
 
-from privacy.events.event import fraction_to_text
-from privacy.events.laplace import HALF_PI_UP, SMALL
-from privacy.events.parameters import (
+from privacy.events.event import (
     EPSILON_MAX,
     EPSILON_MIN,
+    fraction_to_text,
     read_fractions,
     require_delta,
     require_positive,
     require_ratio,
 )
+from privacy.events.laplace import HALF_PI_UP, SMALL
 from privacy.loss import Loss
 from privacy.special import erfc_inverse, precise, rounded_up, to_decimal
 from privacy.values import Json

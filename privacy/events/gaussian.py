@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
-from privacy.events.event import fraction_to_text
-from privacy.events.parameters import (
+from privacy.events.event import (
     EPSILON_MAX,
     EPSILON_MIN,
+    fraction_to_text,
     read_fractions,
     require_delta,
     require_positive,

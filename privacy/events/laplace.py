@@ -7,8 +7,14 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar, Self
 
-from privacy.events.event import fraction_to_text
-from privacy.events.parameters import EPSILON_MAX, EPSILON_MIN, read_fractions, require_positive, require_ratio
+from privacy.events.event import (
+    EPSILON_MAX,
+    EPSILON_MIN,
+    fraction_to_text,
+    read_fractions,
+    require_positive,
+    require_ratio,
+)
 from privacy.loss import Loss
 from privacy.special import erfc_inverse, precise, rounded_up, to_decimal
 from privacy.values import Json

@@ -7,10 +7,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
-from privacy.events.event import Event, fraction_to_text
+from privacy.events.event import (
+    EPSILON_MAX,
+    EPSILON_MIN,
+    Event,
+    fraction_to_text,
+    read_fractions,
+    require_positive,
+    require_ratio,
+)
 from privacy.events.gaussian import GaussianEvent
 from privacy.events.laplace import HALF_PI_UP, LaplaceEvent
-from privacy.events.parameters import EPSILON_MAX, EPSILON_MIN, read_fractions, require_positive, require_ratio
 from privacy.loss import Loss
 from privacy.values import Json
 

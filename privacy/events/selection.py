@@ -11,8 +11,14 @@ from functools import lru_cache
 from typing import ClassVar, Self
 
 from privacy.events.approximate import approximate_loss
-from privacy.events.event import fraction_to_text
-from privacy.events.parameters import EPSILON_MAX, EPSILON_MIN, read_fractions, require_positive, require_ratio
+from privacy.events.event import (
+    EPSILON_MAX,
+    EPSILON_MIN,
+    fraction_to_text,
+    read_fractions,
+    require_positive,
+    require_ratio,
+)
 from privacy.loss import Loss
 from privacy.values import Json
 

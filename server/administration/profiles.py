@@ -45,9 +45,8 @@ from server.administration.refusal import ActRefused, NoDataset
 from server.calibrations import Calibrations
 from server.journey.admission import Served
 from server.journey.agreed_price import at_agreed_price
-from server.journey.pace import Pace
+from server.journey.pace import Pace, VisibleRun
 from server.journey.release_key import quality_of, release_key
-from server.journey.visible import VisibleRun
 from server.journey.wire_amounts import epsilon_text
 from server.least_spend import refusal_of
 from server.log import logger

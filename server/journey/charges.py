@@ -108,7 +108,7 @@ def charges_of(prepared: Prepared, priced: Priced | None) -> tuple[CoreCharge, .
     """What the ledger is asked to charge: per core its events, and which stored releases serve instead."""
     if priced is None:
         return ()
-    cores = prepared.priced
+    cores, family = prepared.priced, priced.family
     selecting = sum(core.keys.selection is not None for core in prepared.described)
     policy = prepared.plan.dataset.limits.delta_per_query
     charges = []
@@ -122,19 +122,19 @@ def charges_of(prepared: Prepared, priced: Priced | None) -> tuple[CoreCharge, .
             deltas = [asked, *([policy] if policy > asked else [])]
         charges.append(
             CoreCharge(
-                core_key=release_key(key, priced.family, delta=deltas[0], levels=measured(core, priced.family)),
+                core_key=release_key(key, family, delta=deltas[0], levels=measured(core, family)),
                 quality=quality_of(priced.price, part),
                 events=priced.calibration.events_of(core.name),
                 serving=tuple(
                     (release_key(key, price.family, delta=delta, levels=levels), quality_of(price, least))
-                    for price in sorted(priced.enough, key=lambda one: one.family is not priced.family)
+                    for price in sorted(priced.enough, key=lambda one: one.family is not family)
                     for delta in deltas
                     for levels in dict.fromkeys((measured(core, price.family), ""))
                 ),
                 lent=_lent(prepared, place),
             )
         )
-    charges.extend(_of_histogram(prepared, priced, key) for key in prepared.histograms_by_key(priced.family))
+    charges.extend(_of_histogram(prepared, priced, key) for key in prepared.histograms_by_key(family))
     if prepared.values is not None:
         charges.extend(_of_values(prepared, prepared.values, priced, one) for one in range(len(prepared.values.keys)))
     return tuple(charges)

@@ -36,14 +36,13 @@ from server.journey.charges import repeat_key
 from server.journey.nobody import without_guesses
 from server.journey.nonempty import without_empty
 from server.journey.norms import choose_norms, require_reserved
-from server.journey.pace import Pace
+from server.journey.pace import Pace, VisibleRun
 from server.journey.query import ToRun
 from server.journey.repeats import Repeats
 from server.journey.stages import stage_values
 from server.journey.two_charges import Learned, sums_refused
 from server.journey.value_bounds import at_chosen_bounds
 from server.journey.value_stage import Told, ValueStage
-from server.journey.visible import VisibleRun
 from server.journey.wire_answer import answer, parts_of
 from server.log import logger
 from server.public_tables import PublicTables

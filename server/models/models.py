@@ -22,7 +22,7 @@ from privacy.training import Wanted
 from server import answer_rows
 from server.admitted import InFlight, Settled
 from server.journey.admission import Served
-from server.journey.visible import VisibleRun
+from server.journey.pace import VisibleRun
 from server.models.answer import encoding_body, model_body, stored_answer
 from server.models.chosen_bounds import BoundsStage, bounds_json
 from server.models.quoting import Quoted, Quotes

@@ -32,8 +32,8 @@ from server.admitted import InFlight, Settled
 from server.answer import Journey
 from server.errors import Problem
 from server.journey.admission import Served
+from server.journey.pace import VisibleRun
 from server.journey.query import Prepared
-from server.journey.visible import VisibleRun
 from server.log import logger, where
 from server.monitors.estimating import estimated
 from server.monitors.notices import notice_of

@@ -29,8 +29,7 @@ from privacy.refusal import ExecutionFailed
 from server.admitted import InFlight, Settled, retried
 from server.jobs import AdmittedQuery
 from server.journey.agreed_price import at_agreed_price, moved
-from server.journey.pace import Pace
-from server.journey.visible import VisibleRun
+from server.journey.pace import Pace, VisibleRun
 from server.log import logger
 from server.resources.kinds import ResourceKind
 from server.resources.offer import Offer

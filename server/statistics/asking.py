@@ -26,7 +26,7 @@ from privacy.values import Json
 from server.admitted import InFlight, Settled, retried
 from server.journey.admission import Served
 from server.journey.agreed_price import at_agreed_price, moved
-from server.journey.visible import VisibleRun
+from server.journey.pace import VisibleRun
 from server.journey.wire_amounts import share_text
 from server.journey.wire_estimate import Verdict
 from server.published import STATISTIC

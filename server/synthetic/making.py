@@ -27,7 +27,7 @@ from privacy.values import Json
 from server.admitted import InFlight, Settled
 from server.answer import Journey
 from server.journey.admission import Served
-from server.journey.visible import VisibleRun
+from server.journey.pace import VisibleRun
 from server.question import Question, plain_question
 from server.resources.kinds import ResourceKind, ResourceState
 from server.resources.resources import Begun, Resources

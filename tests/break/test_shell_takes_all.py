@@ -20,8 +20,7 @@ from privacy.policy import ColumnType
 from privacy.refusal import ExecutionFailed, Refused
 from server import answer_rows
 from server.errors import Problem
-from server.fair import FairThreads
-from server.jobs import JobPool
+from server.jobs import FairThreads, JobPool
 from server.journey.running import SHELL_SECONDS
 from server.services import Services
 from tests.clocks import Clock

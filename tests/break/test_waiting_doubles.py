@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from server.journey.moments import Moments
-from server.journey.visible import VisibleRun
+from server.journey.pace import VisibleRun
 from server.services import Services
 from tests.clocks import Clock
 from tests.journey.clinic import question

@@ -18,7 +18,7 @@ from typing import Any
 
 from accountant import faults
 from mechanisms import release as releasing
-from server.journey.visible import VisibleRun
+from server.journey.pace import VisibleRun
 from tests.journey.clinic import question, services_of, told
 
 SQL = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"

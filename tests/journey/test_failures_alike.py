@@ -16,8 +16,7 @@ from accountant.errors import LedgerUnavailable
 from engines.protocol import StatementEngine
 from mechanisms import gateway
 from privacy.refusal import ExecutionFailed, Finding, Refused
-from server.journey.pace import Pace
-from server.journey.visible import VisibleRun
+from server.journey.pace import Pace, VisibleRun
 from server.resources.resources import Resources
 from sql_rewrite.cost import Work
 from tests.journey.clinic import attach, clinic_in

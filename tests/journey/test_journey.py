@@ -14,7 +14,7 @@ from accountant.errors import BudgetExhausted, IdempotencyConflict, LedgerUnavai
 from privacy.refusal import ExecutionFailed, Refused
 from server import answer_rows
 from server.journey.moments import Moments
-from server.journey.visible import VisibleRun
+from server.journey.pace import VisibleRun
 from server.services import Services
 from tests.journey.clinic import PEOPLE, answer_to, question, stored
 

@@ -18,7 +18,7 @@ from privacy.bounds import AskedContribution
 from privacy.refusal import ExecutionFailed, Refused
 from server.answer_rows import from_stored
 from server.errors import SumsRefused
-from server.journey.visible import VisibleRun
+from server.journey.pace import VisibleRun
 from server.services import Services
 from sql_rewrite import stage_hidden
 from tests.journey.clinic import answer_to, attach, open_account, question, services_of, write_files

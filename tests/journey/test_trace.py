@@ -71,7 +71,6 @@ HANDED_DOWN = {
         "mechanisms/measurement.py",
         "mechanisms/measurements/gaussian.py",
     ): "an abstract class calls the noise of its kind, which asks for what all kinds share",
-    ("server/fair.py", "server/jobs.py"): "a thread calls the work that it was given",
     (
         "server/journey/admission.py",
         "server/journey/agreed_price.py",

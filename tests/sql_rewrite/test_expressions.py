@@ -26,7 +26,7 @@ from sql_rewrite.expressions import (
     interval_of,
 )
 from sql_rewrite.functions import build, cast, clip_columns, ranges
-from sql_rewrite.gather import gathered
+from sql_rewrite.group_keys import gathered
 from sql_rewrite.lower_expression import ParameterList, lower
 from tests.sql_rewrite.function_cases import (
     BOOLEAN,
