@@ -39,7 +39,8 @@ def bounds_assumed(_: Plan, cores: tuple[BoundedCore, ...]) -> Iterator[Finding]
                 instead=(
                     "declare the keys of these columns, which makes their groups public",
                     'ask with bounds of your own: "contribution": {"rows_per_unit": 200, "groups_per_unit": 10} '
-                    "(or --rows-per-unit 200 --groups-per-unit 10)",
+                    "(or --rows-per-unit 200 --groups-per-unit 10); greater ones leave out less, and smaller ones need "
+                    "less noise where a unit has few rows",
                 ),
             )
 

@@ -65,7 +65,10 @@ def batch(
 
 def _ways(told: Json) -> list[str]:
     """The ways to answer a batch, as an estimate has them."""
-    lines = [f"{told['different']} different queries: {told['strategy']}, epsilon {told['price']['epsilon']}"]
+    price = f"epsilon {told['price']['epsilon']}"
+    if not float(told["price"]["epsilon"]):
+        price = "free: what is stored answers it, and nothing new is measured"
+    lines = [f"{told['different']} different queries: {told['strategy']}, {price}"]
     for way in told["strategies"]:
         if way["error"] is None:
             lines.append(f"  {way['strategy']:<11} refused: {way['refused'][0]['why']}")

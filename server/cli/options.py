@@ -37,7 +37,7 @@ def option(declared: str, help: str, default: object = None, **more: Any) -> Any
     names = [word for word in declared.split() if word.startswith("-")]
     metavar = declared.removeprefix(" ".join(names)).strip() or None
     if not names:
-        return typer.Argument(None if declared.startswith("[") else ..., metavar=metavar, help=help)
+        return typer.Argument(None if declared.startswith("[") else ..., metavar=declared.strip("[]"), help=help)
     return typer.Option(default, *names, metavar=metavar, help=help, **more)
 
 

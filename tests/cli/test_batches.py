@@ -70,6 +70,8 @@ def test_an_estimate_asks_nothing(stand: Stand, file: Path) -> None:
     assert "refused: Too many." in ran.out
     assert f"{SETTLED['cut'][0]}\nThe standard errors do not show" in ran.out
     assert [request[1] for request in stand.requests] == ["/v1/batches:estimate"]
+    stand.replies = [(200, {**told, "price": {**told["price"], "epsilon": "0"}})]
+    assert "tree, free: what is stored" in stand.ask("batch", str(file), "--dataset", "d", "--estimate").out
 
 
 def test_a_batch_that_failed_is_a_failure(stand: Stand, file: Path) -> None:
