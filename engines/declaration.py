@@ -263,8 +263,9 @@ def data_version(
 
     Keyed, because the version is public: a plain hash of private files would let anyone confirm a guess of them.
     """
-    # The location of the files has no meaning. Of totals it is which columns have them: bounds may change.
-    summed = {name: [total.column for total in listed] for name, listed in (totals or {}).items()}
+    # The location of the files has no meaning. Of totals it is which columns have them: bounds may change. Numbers of
+    # values change nothing that is asked, and a version without them is the same data.
+    summed = {name: [total.column for total in listed if not total.values] for name, listed in (totals or {}).items()}
     shape = [
         {name: value for name, value in described_table(dataset, *pair).items() if name not in ("path", "paths")}
         | ({"totals": summed[pair[0].name]} if summed.get(pair[0].name) else {})

@@ -7,6 +7,7 @@ Every row of a protected table with several rows of a unit has, of the unit that
                          square of the L2 norm of its counts by the column
     unit$total$COLUMN    the sum of that column's values over its rows, each as the whole number of steps that a SUM
                          adds for it, none of them negative: the L1 norm of its sums, whatever the groups
+    unit$values$COLUMN   how many of its rows have a value there, for a column that may be NULL
     unit$total$COLUMN$BY the sum of the squares of these sums for each value of the column BY: the square of the L2 norm
     unit$first           true in exactly one row of each unit: one row for each unit without grouping
 
@@ -46,7 +47,7 @@ SQUARES_MAX = 8
 
 
 TOTALS_MAX = 4
-"""Most columns of a table of which totals are kept, the first with bounds in the order of the declaration."""
+"""Most columns of a table of which totals, or numbers of values, are kept: the first with bounds that are declared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +55,24 @@ class KeptTotal:
     """What is added up of a column: two expressions of an engine, `nearest` of a stored row `t`, and `held` of that.
 
     They say what was added up, so that no other sum is taken for it; `squares` says that sums of squares by
-    the columns of the table's squares are kept too.
+    the columns of the table's squares are kept too, and `values` that what is added up is 1 for each value.
     """
 
     column: str
     nearest: str
     held: str
     squares: bool
+    values: bool = False
+
+    @property
+    def name(self) -> str:
+        """The column that has it."""
+        return f"unit$values${self.column}" if self.values else total_name(self.column)
 
     @property
     def placed(self) -> str:
         """The name of `nearest` in `held`."""
-        return f"q${self.column}"
+        return f"{'n' if self.values else 'q'}${self.column}"
 
 
 def units_table(table: str) -> str:

@@ -5,6 +5,8 @@ snapshot is made with the texts of `kept_totals`, and keeps them, and a norm is 
 argument and encoding are written as the same texts. So a change of bounds, of limits or of how values are written makes
 no total wrong, only useless.
 
+Beside them stand numbers of values: of a column that may be NULL, how many rows of the unit have one.
+
 Kept are totals that no arithmetic can leave: no value is negative, and a unit of all rows that are stored stays within
 the greatest norm (squares: within 62 bits).
 """
@@ -26,9 +28,10 @@ from sql_rewrite.functions import clip_columns
 from sql_rewrite.layer_values import HeldSteps, NearestSteps, Steps
 from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_steps import steps_of
-from sql_rewrite.scalars import Named
+from sql_rewrite.scalars import Case, IsNull, Named, Whole
+from sql_rewrite.scalars import Column as StoredColumn
 
-__all__ = ["kept_totals", "total_of"]
+__all__ = ["kept_totals", "total_of", "values_of"]
 
 _ROW = "t"
 _NARROW = 2**62
@@ -45,11 +48,25 @@ def kept_totals(dataset: Dataset) -> Mapping[str, tuple[KeptTotal, ...]]:
 
 def _totals(table: Table) -> tuple[KeptTotal, ...]:
     found = [total for column in table.columns if (total := _kept(table, column)) is not None]
-    return tuple(found[:TOTALS_MAX])
+    bounded = [column for column in table.columns if _is_bounded(column) and column.name.isidentifier()]
+    values = [values_of(column.name) for column in bounded if column.nullable]
+    return (*found[:TOTALS_MAX], *values[:TOTALS_MAX])
+
+
+def _is_bounded(column: Column) -> bool:
+    return column.bounds is not None and column.type in (ColumnType.INTEGER, ColumnType.NUMBER)
+
+
+def values_of(column: str) -> KeptTotal:
+    """The number of values of a column."""
+    total = KeptTotal(column, "", "", squares=False, values=True)
+    there = IsNull(StoredColumn(_ROW, column), negated=True)
+    nearest = DUCKDB.write(Case(((there, Whole(1)),)))
+    return replace(total, nearest=nearest, held=DUCKDB.write(Named(total.placed)))
 
 
 def _kept(table: Table, column: Column) -> KeptTotal | None:
-    if column.bounds is None or column.type not in (ColumnType.INTEGER, ColumnType.NUMBER):
+    if column.bounds is None or not _is_bounded(column):
         return None
     declared = Interval(Fraction(column.bounds.lower), Fraction(column.bounds.upper))
     argument = clip_columns(ColumnRef(_ROW, column.name, column.type, nullable=column.nullable, declared=declared))

@@ -79,11 +79,13 @@ class HeldSteps(Scalar):
     """A whole double as an INTEGER, moved to the nearest of [lowest, highest] when it lies outside; NULL for NULL.
 
     Total, and within its ends, whatever the double is: what is not a number becomes the highest. The ends are doubles.
+    With `centred` it is the same number by the distance from the middle of the ends (lower_steps.py).
     """
 
     steps: Named
     lowest: int
     highest: int
+    centred: bool = False
 
 
 @node

@@ -16,8 +16,10 @@ So rows with N <= T get W without a look at their unit, and only rows with N > T
 weight. N is never NULL, so each row is on one side, and a unit is on one side with all of its rows: the groups of the
 units with N > T are what they were.
 
-Claim 2. Where the core reads all rows of that table alone, has no keys, and a row has a value always, n is N. Proof.
-The group has every row of the unit. QED. Then a row weighs floor(min(N, rows) W / N), and no unit is grouped at all.
+Claim 2. Where the core reads all rows of that table alone, has no keys, and a row has a value always, n is N. Where a
+row has a value if and only if a column of it has one, n is the number of the unit's values in that column, which the
+snapshot may keep beside its rows (`unit$values$...`). Proof. The group has every row of the unit. QED. Then a row
+weighs floor(min(n, rows) W / n), and no unit is grouped at all.
 
 Claim 3. Without keys, W for every row with a value, and of the rows with N > T what they weigh beyond W (which is
 negative) add up to the same at every place. Proof. A row with N <= T weighs W by claim 1, and one with N > T is in both
@@ -37,12 +39,13 @@ from privacy.policy import ColumnType
 from privacy.stored_norms import ROWS
 from sql_rewrite.bounded import BoundedCore, BoundedStatistic
 from sql_rewrite.contribution import Contribution
-from sql_rewrite.expressions import ColumnRef, Literal
+from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal
 from sql_rewrite.functions import build
+from sql_rewrite.kept_totals import values_of
 from sql_rewrite.plan import Core
 from sql_rewrite.unit_facts import rows_of_unit
 
-__all__ = ["counts_whole_units", "keeps_rows", "split"]
+__all__ = ["keeps_rows", "number_kept", "split"]
 
 
 def keeps_rows(bounded: BoundedCore) -> bool:
@@ -54,11 +57,31 @@ def keeps_rows(bounded: BoundedCore) -> bool:
     return kept and rows_of_unit(bounded.core.sources) == first.table.rows_stored
 
 
-def counts_whole_units(bounded: BoundedCore, item: BoundedStatistic) -> bool:
-    """Whether what counts of a unit for a statistic is all of its rows: claim 2. Requires: `keeps_rows`."""
+def number_kept(bounded: BoundedCore, item: BoundedStatistic) -> str | None:
+    """The column that has how many rows of a unit count for a statistic: claim 2. Requires: `keeps_rows`.
+
+    None where what counts is not all of the unit's rows, or all of them with a value that are counted.
+    """
     core = bounded.core
     alone = len(core.sources) == 1 and core.sources[0].only is None and core.where is None and not core.keys
-    return alone and item.filter is None and not any(argument.nullable for argument in item.arguments)
+    if not alone or item.filter is not None or item.present is not None:
+        return None
+    nullable = [argument for argument in item.arguments if argument.nullable]
+    if not nullable:
+        return ROWS
+    column = _plain(nullable[0]) if len(item.arguments) == 1 else None
+    table = core.sources[0].table
+    kept = None if column is None else values_of(column.name)
+    return None if kept is None or kept not in table.stored_totals else kept.name
+
+
+def _plain(argument: Expression) -> ColumnRef | None:
+    """The column that an argument is, clipped to constants or not: NULL where that is NULL, and nowhere else."""
+    if isinstance(argument, Call) and argument.operator == "clip":
+        argument, *ends = argument.arguments
+        if not all(isinstance(end, Literal) and end.value is not None for end in ends):
+            return None
+    return argument if isinstance(argument, ColumnRef) else None
 
 
 def split(core: Core, contribution: Contribution) -> tuple[Core, Core | None]:

@@ -36,7 +36,7 @@ from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.kept_units import kept_sums
 from sql_rewrite.late_units import late_units
 from sql_rewrite.layer_values import Count, ListedPlaces, PlaceCounts, Sum
-from sql_rewrite.light_units import counts_whole_units, keeps_rows, split
+from sql_rewrite.light_units import keeps_rows, number_kept, split
 from sql_rewrite.lower_distinct import merged, told_apart, values_summed
 from sql_rewrite.lower_expression import lower as lower_expression
 from sql_rewrite.lower_normed import NormSums
@@ -242,8 +242,9 @@ class _Lowering(LoweredRows):
             return (weighed_by_unit(self.base(with_unit=True), bounded, keys=keys, hidden=hidden),)
         assert isinstance(bounded.contribution, Contribution)
         light, heavy = split(self.core, bounded.contribution)
-        if heavy is not None and counts_whole_units(bounded, item):
-            number = Output(Column(self.core.sources[0].relation, ROWS), f"{item.statistic.name}n")
+        numbers = None if heavy is None else number_kept(bounded, item)
+        if numbers is not None:
+            number = Output(Column(self.core.sources[0].relation, numbers), f"{item.statistic.name}n")
             return (weighed_by_number(self.base(with_unit=False, more=(number,)), bounded),)
         every = heavy is not None and not keys
         rows = (self if every else self._over(light)).base(with_unit=False)

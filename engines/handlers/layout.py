@@ -27,7 +27,7 @@ def stored_type(column: DescribedColumn) -> str:
 
 def norm_types(columns: Sequence[str], totals: Sequence[KeptTotal]) -> list[tuple[str, str]]:
     """The columns of kept norms, with squares by these columns, and their types (privacy/stored_norms.py)."""
-    names = [ROWS, *map(squares_name, columns), *(total_name(total.column) for total in totals)]
+    names = [ROWS, *map(squares_name, columns), *(total.name for total in totals)]
     names += [total_name(total.column, by) for total in totals if total.squares for by in columns]
     return [*((name, "BIGINT") for name in names), (FIRST, "BOOLEAN")]
 

@@ -127,7 +127,7 @@ def _make_norms(
         )
         listed.append(f"s{place}.n AS {identifier(squares_name(name))}")
         listed += [f"s{place}.x{number} AS {identifier(total_name(totals[number].column, name))}" for number in squared]
-    listed += [f"r.x{number} AS {identifier(total_name(total.column))}" for number, total in enumerate(totals)]
+    listed += [f"r.x{number} AS {identifier(total.name)}" for number, total in enumerate(totals)]
     connection.execute(
         f"CREATE TABLE {norms} AS SELECT r.id AS id, r.number AS number, {', '.join(listed)} FROM {source}"
     )

@@ -43,6 +43,11 @@ class DuckDBSteps(DuckDBScalars, part=True):
     def _held_steps(self, node: HeldSteps) -> str:
         """NULL is in none of the branches. The engine orders what is not a number above all numbers."""
         steps, low, high = self.write(node.steps), double_text(float(node.lowest)), double_text(float(node.highest))
+        if node.centred:
+            middle, half = (node.lowest + node.highest) / 2, (node.highest - node.lowest) / 2
+            beyond = f"abs({steps} - {double_text(middle)}) > {double_text(half)}"
+            end = f"CASE WHEN {steps} < {low} THEN {low} ELSE {high} END"
+            return f"CAST(CASE WHEN {beyond} THEN {end} ELSE {steps} END AS BIGINT)"
         return (
             f"CAST(CASE WHEN {steps} < {low} THEN {low} WHEN {steps} > {high} THEN {high} ELSE {steps} END AS BIGINT)"
         )

@@ -155,7 +155,7 @@ class Store:
         stored, placed = identifier(table.name), identifier(total.placed)
         added = f"(SELECT *, {total.nearest} AS {placed} FROM {stored} AS t)"
         own = f'SELECT "unit$id" AS id, CAST(coalesce(sum({total.held}), 0) AS BIGINT) AS x'
-        sums = {total_name(total.column): f"{own} FROM {added} GROUP BY ALL"}
+        sums = {total.name: f"{own} FROM {added} GROUP BY ALL"}
         for by in table.stored_norms or () if total.squares else ():
             cells = f"{own}, {identifier(by)} AS k FROM {added} GROUP BY ALL"
             squares = f"SELECT id, CAST(sum(x * x) AS BIGINT) AS x FROM ({cells}) GROUP BY ALL"

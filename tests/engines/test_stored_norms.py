@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from engines.declaration import norms_stored
+from engines.declaration import data_version, norms_stored
 from engines.snapshot import build_snapshot
 from engines.stored import stored_norms, stored_totals, stored_units
 from engines.table_source import TableSource
@@ -72,7 +72,10 @@ def test_units_have_their_norms_in_a_table_of_their_own(snapshot: Path) -> None:
 
 
 def test_totals_are_sums_of_the_rows_of_a_unit(tmp_path: Path) -> None:
-    """Of the rows that are stored, each clipped; squares by each column with public keys. NULL adds nothing."""
+    """Of the rows that are stored, each clipped; squares by each column with public keys. NULL adds nothing.
+
+    Beside them how many values there are. These are in no version: with them the data is what it was.
+    """
     keyed = replace(
         KEYED,
         columns=(*KEYED.columns, replace(column("paid", "number"), bounds=ValueBounds(Fraction(0), Fraction(9, 2)))),
@@ -88,18 +91,22 @@ def test_totals_are_sums_of_the_rows_of_a_unit(tmp_path: Path) -> None:
         ),
     )  # fmt: skip
     totals = kept_totals(declared)
-    (total,) = totals["visits"]
+    total, values = totals["visits"]
+    assert (total.values, values.values) == (False, True)
     plain = build_snapshot(declared, sources, directory=tmp_path / "plain", draw_key=DRAW_KEY)
     built = build_snapshot(declared, sources, directory=tmp_path / "snapshots", draw_key=DRAW_KEY, totals=totals)
     assert built.data_version != plain.data_version
+    alone, files, draw = {"visits": (values,)}, ("0", "1"), b"k" * 32
+    assert data_version(declared, sources, files, draw, totals=alone) == data_version(declared, sources, files, draw)
     assert (stored_totals(plain.path), stored_totals(built.path)) == ({}, totals)
     rows = read(built.path, 'SELECT person, kind, urgent, paid, "unit$total$paid", "unit$total$paid$kind", '
-                            '"unit$total$paid$urgent" FROM visits')  # fmt: skip
+                            '"unit$total$paid$urgent", "unit$values$paid" FROM visits')  # fmt: skip
     step = float(total.nearest.split("CAST('")[-1].split("'")[0])
     for person in (0, 1, 2):
         own = [row for row in rows if row[0] == person]
         added = [0 if row[3] is None else round(min(max(float(str(row[3])), 0.0), 4.5) * step) for row in own]
         assert {row[4] for row in own} == {sum(added)}
+        assert {row[7] for row in own} == {sum(row[3] is not None for row in own)}
         for place, stored in ((1, 5), (2, 6)):
             cells = Counter[object]()
             for row, amount in zip(own, added, strict=True):

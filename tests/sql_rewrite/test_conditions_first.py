@@ -20,7 +20,7 @@ from privacy.refusal import Refused
 from privacy.statement import Statement
 from privacy.unit import PrivacyUnit
 from sql_rewrite import conditions_first as first
-from sql_rewrite import join_tree, late_units, lower, lower_unit_groups, training
+from sql_rewrite import join_tree, late_units, lower, lower_rows, lower_unit_groups, training
 from sql_rewrite.bound import bound
 from sql_rewrite.bounded import BoundedCore
 from sql_rewrite.cost import work_of
@@ -196,7 +196,7 @@ def _differs(connection: duckdb.DuckDBPyConnection, text: str, dataset: Dataset)
     for core in _cores(text, dataset):
         now = lower.lower(core)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(lower, "conditions_first", _unchanged)
+            patch.setattr(lower_rows, "conditions_first", _unchanged)
             patch.setattr(lower_unit_groups, "branches_of", _one_after_another)
             patch.setattr(lower, "late_units", lambda core, read: ())
             patch.setattr(lower_unit_groups, "turned", lambda before, branch: False)

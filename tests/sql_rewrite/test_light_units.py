@@ -18,7 +18,7 @@ from privacy.norms import NormPower
 from privacy.policy import Column, ColumnType, Dataset, PrivacyUnit, PublicKeys, Reference, Table
 from sql_rewrite import kept_units, light_units, lower
 from sql_rewrite.bound import bound
-from sql_rewrite.kept_totals import kept_totals
+from sql_rewrite.kept_totals import kept_totals, values_of
 from sql_rewrite.lift import lift
 from sql_rewrite.lower_ranks import weighed_by_unit
 
@@ -37,6 +37,7 @@ VISITS = Table(
         Column("person", T.INTEGER, nullable=False),
         Column("cost", T.NUMBER, ValueBounds(_ZERO, Fraction(50))),
         Column("paid", T.NUMBER, ValueBounds(_ZERO, Fraction(50)), nullable=False),
+        Column("rare", T.INTEGER, ValueBounds(Fraction(-3), Fraction(50))),
         Column("due", T.NUMBER, ValueBounds(Fraction(-5), Fraction(50)), nullable=False),
         Column("kind", T.TEXT, keys=PublicKeys(("a", "b")), nullable=False),
     ),
@@ -68,6 +69,8 @@ MEDIANS = (
     "SELECT MEDIAN(paid) FILTER (WHERE due > 20), COUNT(*) FROM visits",
     "SELECT MEDIAN(paid) FROM visits JOIN people ON person = id WHERE age > 40 AND cost > 3",
     "SELECT MEDIAN(a.paid) FROM visits AS a JOIN visits AS b ON a.person = b.person WHERE b.kind = 'a'",
+    "SELECT MEDIAN(cost + paid) FROM visits",
+    "SELECT MEDIAN(rare), QUANTILE_CONT(cost, 0.9) FROM visits",
 )
 SUMS = (
     "SELECT SUM(cost) FROM visits",
@@ -89,7 +92,7 @@ def rows() -> Iterator[duckdb.DuckDBPyConnection]:
     with closing(duckdb.connect(":memory:", config=private_settings(threads=1, memory_limit_mb=512))) as connection:
         connection.execute('CREATE TABLE people (id INTEGER, age INTEGER, "unit$id" INTEGER, "unit$draw" UBIGINT)')
         connection.execute(
-            "CREATE TABLE raw (person INTEGER, cost DOUBLE, paid DOUBLE, due DOUBLE, kind VARCHAR, "
+            "CREATE TABLE raw (person INTEGER, cost DOUBLE, paid DOUBLE, due DOUBLE, kind VARCHAR, rare INTEGER, "
             '"unit$id" INTEGER, "unit$draw" UBIGINT)'
         )
         for person in range(40):
@@ -97,14 +100,14 @@ def rows() -> Iterator[duckdb.DuckDBPyConnection]:
             connection.execute("INSERT INTO people VALUES (?, ?, ?, hash(?))", [person, age, person, person])
             for _ in range(r.choice([0, 1, 2, 3, 4, 5, STORED])):
                 cost, *values = [r.uniform(-9, 70) for _ in range(3)]
-                values = [r.choice([None, *[cost] * 5]), *values, r.choice("ab")]
+                values = [r.choice([None, *[cost] * 5]), *values, r.choice("ab"), r.choice([None, 7, 70])]
                 connection.execute(
-                    "INSERT INTO raw VALUES (?, ?, ?, ?, ?, ?, hash(?))", [person, *values, person, person]
+                    "INSERT INTO raw VALUES (?, ?, ?, ?, ?, ?, ?, hash(?))", [person, *values, person, person]
                 )
         totals = []
         for total in _dataset(VISITS, kept=True).tables[1].stored_totals:
             held = total.held.replace(f'"{total.placed}"', f"({total.nearest})")
-            totals.append(f'CAST(COALESCE(SUM({held}) OVER w, 0) AS BIGINT) AS "unit$total${total.column}"')
+            totals.append(f'CAST(COALESCE(SUM({held}) OVER w, 0) AS BIGINT) AS "{total.name}"')
         connection.execute(
             'CREATE TABLE visits AS SELECT *, COUNT(*) OVER w AS "unit$rows", row_number() OVER w = 1 AS "unit$first", '
             'CAST(sum_of ** 2 + other ** 2 AS BIGINT) AS "unit$squares$kind" FROM (SELECT *, '
@@ -112,8 +115,10 @@ def rows() -> Iterator[duckdb.DuckDBPyConnection]:
             "COUNT(*) FILTER (WHERE kind = 'b') OVER (PARTITION BY person) AS other, "
             f"{', '.join(totals)} FROM raw AS t WINDOW w AS (PARTITION BY person)) WINDOW w AS (PARTITION BY person)"
         )
-        connection.execute('CREATE TABLE "visits$units" AS SELECT COLUMNS(\'unit.(rows|squares|total).*\') FROM visits '
-                           'WHERE "unit$first"')  # fmt: skip
+        connection.execute(
+            "CREATE TABLE \"visits$units\" AS SELECT COLUMNS('unit.(rows|squares|total|values).*') FROM visits "
+            'WHERE "unit$first"'
+        )
         yield connection
 
 
@@ -152,10 +157,12 @@ def test_what_is_kept_is_used_where_it_may_be(rows: duckdb.DuckDBPyConnection) -
     """Shows by the columns and groupings that statements have that the shapes above are not all one."""
     counts = {text: _found(rows, text, VISITS, kept=True)[1] for text in (*MEDIANS, *SUMS)}
     assert [text for text, sql in counts.items() if '"unit$rows" > ' in sql] == [
-        MEDIANS[0], MEDIANS[2], *MEDIANS[3:6],
+        *MEDIANS[2:6], MEDIANS[7],
     ]  # fmt: skip
     assert [text for text, sql in counts.items() if '"unit$rows" <= ' in sql] == [MEDIANS[2]]
-    assert 'GROUP BY "u"' not in counts[MEDIANS[1]]
+    assert "unit$values$cost" in counts[MEDIANS[0]]
+    assert "unit$values$rare" in counts[MEDIANS[8]]
+    assert not any('GROUP BY "u"' in counts[MEDIANS[which]] for which in (0, 1, 8))
     every = _found(rows, MEDIANS[0], SHAPES["all stored rows count"], kept=True)[1]
     assert "unit$rows" not in every
     assert 'GROUP BY "u"' not in every
@@ -179,11 +186,14 @@ def test_a_unit_on_the_wrong_side_is_found(rows: duckdb.DuckDBPyConnection, monk
         assert any(_differs(rows, text, "counts") for text in MEDIANS)
     with monkeypatch.context() as patch:
         patch.setattr(lower, "weighed_by_unit", lambda *given, counted=False, **rest: weighed_by_unit(*given, **rest))
-        assert _differs(rows, MEDIANS[0], "counts")
+        assert _differs(rows, MEDIANS[3], "counts")
     with monkeypatch.context() as patch:
-        patch.setattr(lower, "counts_whole_units", lambda bounded, item: not bounded.core.keys)
+        patch.setattr(lower, "number_kept", lambda bounded, item: None if bounded.core.keys else "unit$rows")
         assert _differs(rows, MEDIANS[0], "counts")
         assert _differs(rows, MEDIANS[3], "counts")
+    with monkeypatch.context() as patch:
+        patch.setattr(light_units, "values_of", lambda column: values_of("cost" if column == "rare" else "rare"))
+        assert _differs(rows, MEDIANS[0], "counts")
     with monkeypatch.context() as patch:
         patch.setattr(lower, "keeps_rows", lambda bounded: bounded.core.sources[0].table.stored_norms is not None)
         assert _differs(rows, MEDIANS[6], "counts")
@@ -220,8 +230,8 @@ def test_all_rows_of_a_unit_are_those_of_its_table_alone() -> None:
     alone, beside = [
         bound(lift(sql, _dataset(VISITS, kept=True), {}), power=NormPower.L2)[0] for sql in (MEDIANS[1], joined)
     ]
-    assert light_units.counts_whole_units(alone, alone.statistics[0])
-    assert not light_units.counts_whole_units(beside, beside.statistics[0])
+    assert light_units.number_kept(alone, alone.statistics[0]) == "unit$rows"
+    assert light_units.number_kept(beside, beside.statistics[0]) is None
     (source,) = alone.core.sources
     fewer = replace(alone.core, sources=(replace(source, only=alone.statistics[0].arguments[0]),))
-    assert not light_units.counts_whole_units(replace(alone, core=fewer), alone.statistics[0])
+    assert light_units.number_kept(replace(alone, core=fewer), alone.statistics[0]) is None
