@@ -22,12 +22,14 @@ from mechanisms.measurement import Measurement, root_up
 from mechanisms.measurements.choices import ExponentialMechanism, PermuteAndFlip
 from mechanisms.measurements.drawn_ranks import GaussianRanks, LaplaceRanks
 from mechanisms.measurements.gaussian import GaussianMeasurement
+from mechanisms.measurements.gaussian_moments import GaussianMoments
 from mechanisms.measurements.gaussian_threshold import GaussianThresholdMeasurement
 from mechanisms.measurements.laplace import LaplaceMeasurement
 from mechanisms.measurements.levels import GaussianLevels, LaplaceLevels
 from mechanisms.measurements.named_ranks import GaussianBlocks, GaussianSmooth, LaplaceBlocks, LaplaceSmooth
 from mechanisms.measurements.truncated_geometric import TruncatedGeometricMeasurement
 from mechanisms.measurements.weighted_threshold import WeightedThresholdMeasurement
+from mechanisms.moment_weights import squares_of
 from mechanisms.samplers.undecided import require_scale
 from privacy.currency import MU_SQUARED, PURE, Currency
 from privacy.events import LaplaceEvent
@@ -37,7 +39,17 @@ from privacy.policy import KeyValue
 from privacy.rank_tree import QuantileMechanism
 from privacy.statistic import CoreStatistics, Statistic, StatisticKind
 
-__all__ = ["BY_MECHANISM", "FAMILIES", "MEASUREMENTS", "ONE_GROUP", "Family", "NoiseFamily", "Price", "registered"]
+__all__ = [
+    "BY_MECHANISM",
+    "FAMILIES",
+    "MEASUREMENTS",
+    "ONE_GROUP",
+    "Family",
+    "Law",
+    "NoiseFamily",
+    "Price",
+    "registered",
+]
 
 ONE_GROUP = "Laplace noise selects groups only where each privacy unit has one group"
 
@@ -59,6 +71,17 @@ class Price:
 
 
 @dataclass(frozen=True, slots=True)
+class Law:
+    """A law of noise that took another one's place: its name in the keys of releases.
+
+    `times`: with so many times the quality a release of the earlier law is at least as exact in every estimate.
+    """
+
+    name: str
+    times: Fraction
+
+
+@dataclass(frozen=True, slots=True)
 class Family(ABC):
     """One family of noise.
 
@@ -73,6 +96,13 @@ class Family(ABC):
     unselected: str | None = None
     power: int | None = None
     """That of the norm to which noise on several levels of groups is calibrated; None where it is on one alone."""
+
+    def law(self, core: CoreStatistics) -> Law | None:
+        """The law of a core's noise where it is a better one than earlier versions drew; None where it is theirs.
+
+        Of noise on one level of groups: that on several levels has the law that it had.
+        """
+        return None
 
     def lattice(self, core: CoreStatistics) -> Lattice | None:
         """The levels of a core that are measured with this noise; None where only the finest one is. Reads no data."""
@@ -179,6 +209,11 @@ class _Laplace(Family):
 class _Gaussian(Family):
     """Gaussian noise; groups are selected by a threshold on the noisy number of units, or on their noisy weight."""
 
+    def law(self, core: CoreStatistics) -> Law | None:
+        """Factors of moments."""
+        found = [squares for one in core.statistics if (squares := squares_of(one)) is not None]
+        return Law("moments", root_up(max(max(squares) for squares in found))) if found else None
+
     def loss(self, amount: Fraction) -> Loss:
         return gaussian_loss(mu_squared=amount, delta=Fraction(0))
 
@@ -186,7 +221,11 @@ class _Gaussian(Family):
         return True
 
     def measurement(self, core: str, statistic: Statistic, *, share: Fraction, amount: Fraction) -> Measurement:
-        kind = GaussianMeasurement if statistic.drawn is None else _GAUSSIAN_RANKS[statistic.drawn.method]
+        kind: type[GaussianMeasurement | GaussianRanks | GaussianSmooth] = GaussianMeasurement
+        if statistic.drawn is not None:
+            kind = _GAUSSIAN_RANKS[statistic.drawn.method]
+        elif squares_of(statistic) is not None:
+            kind = GaussianMoments
         return kind.for_mu_squared(core=core, statistic=statistic, share=share, mu_squared=amount)
 
     def measurement_of_levels(
@@ -262,6 +301,7 @@ FAMILIES: Mapping[NoiseFamily, Family] = registered(
             preference=0,
             measurements=(
                 GaussianMeasurement,
+                GaussianMoments,
                 GaussianThresholdMeasurement,
                 WeightedThresholdMeasurement,
                 ExponentialMechanism,

@@ -146,6 +146,22 @@ class Measurement(ABC):
         """The variance of one draw of noise, in squared units of the grid: that of a coordinate has others mixed in."""
         return self.variance()
 
+    def scaled(self, weights: Floats) -> Floats:
+        """The weights of the noise of one cell (of levels: of draws), each times its scale in units of the grid.
+
+        Shape: rows x coordinates.
+        """
+        return weights * float(self.scale_of_sums / self.grid)
+
+    def variances(self, weights: Floats) -> Floats:
+        """The variance of weighted sums of one cell's coordinates, in squared units of the grid; one per row."""
+        result: Floats = self.variance() * (weights**2).sum(axis=-1)
+        return result
+
+    def noise_variances(self, weights: Floats) -> Floats:
+        """The same of weighted draws of noise, which mostly are those of a cell's coordinates."""
+        return self.variances(weights)
+
     @property
     def noise_rounding(self) -> float:
         """Greatest rounding error of one draw of noise and of the sum that it is added to, in units of the grid."""

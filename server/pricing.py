@@ -104,7 +104,7 @@ class Priced:
     for each family that may answer, of which a stored release serves the wish. `raised` says that the floor made the
     price, `reduced` that a spend buys less than half of its nominal amount. `below_floor` and `above_policy` say that
     no fresh run is made at this price, because it is too little or the account would be charged more than the policy
-    allows (a stored release may still answer).
+    allows (a stored release may still answer). `promised` says that a half width was asked for.
     """
 
     epsilon: Fraction
@@ -118,6 +118,7 @@ class Priced:
     reduced: bool = False
     below_floor: bool = False
     above_policy: bool = False
+    promised: bool = False
 
     @property
     def sold(self) -> bool:
@@ -357,6 +358,7 @@ def _candidate(
         reduced=reduced and not raised,
         below_floor=below_floor,
         above_policy=fits and not below_floor and cost > wish.most(dataset),
+        promised=wish.half_width is not None,
     )
 
 

@@ -408,6 +408,8 @@ class _Builder(Builder):
             others=raised + lowered + counts_nulls,
             nodes=coordinates_on(tree, drawn),
         )
+        # What rounding adds to a scaled unit is small beside a row: mechanisms/gaussian_moments.md counts on it.
+        assert contribution.one_row or distinct is not None or degree * bool(per_row < FINE) < 2
         statistic = Statistic(
             name=name,
             kind=kind,

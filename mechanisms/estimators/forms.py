@@ -36,6 +36,7 @@ __all__ = [
     "first_form",
     "floats",
     "half_width",
+    "outer_half",
     "per_row",
     "standard_error",
     "values_form",
@@ -97,13 +98,22 @@ def half_width(measurement: Measurement, form: Form, alpha: float) -> float:
     return float(measurement.quantile(weights, alpha)[0])
 
 
+def outer_half(measurement: Measurement, alpha: float) -> float:
+    """The quantile of half the noise of the first and of the last coordinate of values together, in rows."""
+    statistic = measurement.statistic
+    last = (statistic.degree + 1) * (statistic.second_degree + 1) - 1
+    weights = np.zeros((1, statistic.coordinates))
+    weights[0, [0, last]] = float(measurement.grid * per_row(statistic)) / 2
+    return float(measurement.quantile(weights, alpha)[0])
+
+
 def standard_error(measurement: Measurement, form: Form, *, integer: bool = False) -> float:
     """The standard error of a linear estimate; independent of data.
 
     `integer`: the estimate is rounded to a whole number, as the true value is, and the rounding is part of the error.
     """
     weights = [float(part * measurement.grid) for part in form]
-    variance = measurement.variance() * math.fsum(weight**2 for weight in weights)
+    variance = float(measurement.variances(np.array([weights]))[0])
     if not integer or all((part * measurement.grid).denominator == 1 for part in form):
         return math.sqrt(variance)
     return math.sqrt(_rounded_variance(measurement, np.array([[abs(weight) for weight in weights]]), variance))

@@ -21,6 +21,7 @@ from mechanisms.estimators.forms import (
 from mechanisms.interval import Floats
 from mechanisms.measurement import Integers, Measurement
 from mechanisms.ratios import ratio_bounds
+from privacy.statistic import Statistic
 
 __all__ = [
     "PopulationVariance",
@@ -29,8 +30,10 @@ __all__ = [
     "mean_bounds",
     "moments_of",
     "population_variance",
+    "powers",
     "scale_of_values",
     "simulated_moments",
+    "squared_distance",
 ]
 
 
@@ -139,6 +142,25 @@ def moments_of(measurement: Measurement, noisy: Integers) -> tuple[Integers, Int
     return parts.sum(axis=1), parts @ places, parts @ (places * (places - 1))
 
 
+def powers(statistic: Statistic) -> tuple[Floats, Floats, Floats]:
+    """1, t and t^2 on the Bernstein basis: a weight for each coordinate, zero for rows without a value."""
+    degree, nulls = statistic.degree, np.zeros(int(statistic.counts_nulls))
+    one = np.concatenate([np.ones(degree + 1), nulls])
+    line = np.concatenate([np.arange(degree + 1) / degree, nulls])
+    return one, line, line * (degree * line - 1) / (degree - 1)
+
+
+def squared_distance(statistic: Statistic, c: Floats) -> Floats:
+    """(t-c)^2 on the Bernstein basis (cells x coordinates): at degree 2 it has c^2, c^2 - c and (1-c)^2."""
+    one, line, square = powers(statistic)
+    if statistic.degree == 2:
+        top = np.zeros((len(c), len(one)))
+        top[:, 0], top[:, 1], top[:, 2] = c**2, c**2 - c, (1 - c) ** 2
+        return top
+    found: Floats = square - 2 * np.outer(c, line) + np.outer(c**2, one)
+    return found
+
+
 def mean_bounds(measurement: Measurement, noisy: Integers, alpha: float) -> tuple[Floats, Floats, Floats]:
     """Low and high ends of the mean of t within [0, 1], and its standard error."""
     scale = per_row(measurement.statistic)
@@ -158,7 +180,7 @@ def _bounded_ratio(
     rows = np.maximum(noisy @ bottom, 1e-100)
     ratio = np.clip((noisy * top).sum(axis=-1) / rows, 0, greatest)
     weights = top - ratio[:, None] * bottom
-    error: Floats = np.sqrt(measurement.variance() * (weights**2).sum(axis=-1)) / rows
+    error: Floats = np.sqrt(measurement.variances(weights)) / rows
     return low, high, np.minimum(error, greatest / 2)
 
 
@@ -175,20 +197,12 @@ def _variance_bounds(
     values = noisy.astype(np.float64)
     least, most, _ = mean_bounds(measurement, noisy, 0.1 * alpha)
     rest = (0.85 if counted else 0.9) * alpha
-    degree, nulls = measurement.statistic.degree, np.zeros(int(measurement.statistic.counts_nulls))
-    one = np.concatenate([np.ones(degree + 1), nulls])
-    line = np.concatenate([np.arange(degree + 1) / degree, nulls])
-    square = line * (degree * line - 1) / (degree - 1)
+    one, line, _ = powers(measurement.statistic)
     firsts = values @ line
     mean = np.clip(firsts / np.maximum(values @ one, 1e-100), least, most)
     lows, highs, errors = [], [], []
     for c in (mean, least, most):
-        # (t-c)^2 on the Bernstein basis: at degree 2 it has c^2, c^2 - c and (1-c)^2.
-        top = np.zeros_like(values)
-        if degree == 2:
-            top[:, 0], top[:, 1], top[:, 2] = c**2, c**2 - c, (1 - c) ** 2
-        else:
-            top[:] = square - 2 * np.outer(c, line) + np.outer(c**2, one)
+        top = squared_distance(measurement.statistic, c)
         low, high, error = _bounded_ratio(measurement, values, top, one, rest, greatest=1.0)
         lows.append(low)
         highs.append(high)

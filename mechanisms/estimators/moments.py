@@ -18,15 +18,17 @@ from typing import ClassVar
 import numpy as np
 
 from mechanisms.estimators.estimator import GROUP_SIZES, Column, Estimator, ExpectedError
-from mechanisms.estimators.forms import LIMIT, divide, encoding_of, per_row
+from mechanisms.estimators.forms import LIMIT, divide, encoding_of, outer_half, per_row
 from mechanisms.estimators.moment_sums import (
     cells,
     count_bounds,
     mean_bounds,
     moments_of,
     population_variance,
+    powers,
     scale_of_values,
     simulated_moments,
+    squared_distance,
 )
 from mechanisms.interval import Floats
 from mechanisms.measurement import Integers, Measurement
@@ -61,8 +63,7 @@ class Ratio(Estimator):
         and the noise of further coordinates only adds. A variance is a ratio over the same n, whose own count is then
         within its noise.
         """
-        one = float(measurement.grid * per_row(measurement.statistic)) / 2
-        return float(measurement.quantile(np.array([[one, one]]), alpha)[0])
+        return outer_half(measurement, alpha)
 
     def of_nobody(self, measurement: Measurement, noisy: Integers, *, alpha: float) -> tuple[bool, ...]:
         """Where the interval of the number of rows with a value reaches zero."""
@@ -237,7 +238,7 @@ class StandardError(Ratio):
     The noise of the coordinates moves v / n with the weights (c^2-2v, c^2-c-2v, (1-c)^2-2v) over n^2.
     """
 
-    widening: ClassVar[float] = 1.25
+    widening: ClassVar[float] = 1.35
     """The ends of v are divided by those of n, as if both strayed to their worst at once."""
 
     def worst(self, statistic: Statistic) -> int:
@@ -268,9 +269,10 @@ class StandardError(Ratio):
         high = np.where(there, np.maximum(found.highs / fewest, squared), 0.25)
         _, mean, _ = simulated_moments(measurement, noisy.astype(np.float64))
         mean = np.clip(mean, 0, 1)
-        weights = np.stack([mean**2, mean**2 - mean, (1 - mean) ** 2]) - 2 * found.values
+        one, _, _ = powers(measurement.statistic)
+        weights = squared_distance(measurement.statistic, mean) - 2 * np.outer(found.values, one)
         step = float(measurement.grid * per_row(measurement.statistic))
-        error = np.sqrt(measurement.variance() * (weights**2).sum(axis=0)) * step / count**2
+        error = np.sqrt(measurement.variances(weights)) * step / count**2
         error = np.minimum(error, 0.25)
         root = np.sqrt(squared)
         error = np.minimum(error / np.maximum(2 * root, 1e-300), np.sqrt(error))

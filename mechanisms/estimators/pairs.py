@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mechanisms.estimators.estimator import GROUP_SIZES, Column, Estimator, ExpectedError, Form
-from mechanisms.estimators.forms import encoding_of, evenly_spread, per_row
+from mechanisms.estimators.forms import encoding_of, evenly_spread, outer_half, per_row
 from mechanisms.estimators.moment_sums import cells, count_bounds
 from mechanisms.estimators.pivots import Box, Pivot, Rows, mean_within, rows_of, solved
 from mechanisms.interval import Floats
@@ -234,8 +234,7 @@ class Pair(Estimator):
 
     def rows_of_noise(self, measurement: Measurement, *, alpha: float) -> float:
         """With so many rows the interval of a mean is as wide as its values' range: see `Ratio.rows_of_noise`."""
-        one = float(measurement.grid * per_row(measurement.statistic)) / 2
-        return float(measurement.quantile(np.array([[one, one]]), alpha)[0])
+        return outer_half(measurement, alpha)
 
     def expected(self, measurement: Measurement, *, integer: bool, alpha: float) -> tuple[ExpectedError, ...]:
         """Of values spread evenly over both ranges, independently; at most half the range, where there is one."""

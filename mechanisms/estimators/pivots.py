@@ -52,9 +52,7 @@ class Rows:
 
     def deviation(self, weights: Floats) -> Floats:
         """The standard deviation of the noise of a weighted sum, in rows."""
-        result: Floats = np.sqrt(
-            self.measurement.variance() * (np.broadcast_to(weights, self.values.shape) ** 2).sum(axis=-1)
-        )
+        result: Floats = np.sqrt(self.measurement.variances(np.broadcast_to(weights, self.values.shape)))
         return result * self.scale
 
 

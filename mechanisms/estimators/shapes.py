@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechanisms.estimators.estimator import GROUP_SIZES, Column, Estimator, ExpectedError
-from mechanisms.estimators.forms import evenly_spread, per_row
+from mechanisms.estimators.forms import evenly_spread, outer_half, per_row
 from mechanisms.estimators.moment_sums import cells, count_bounds
 from mechanisms.estimators.pivots import Box, Change, Pivot, Rows, mean_within, rows_of, solved
 from mechanisms.interval import Floats
@@ -188,8 +188,7 @@ class Shape(Estimator):
 
     def rows_of_noise(self, measurement: Measurement, *, alpha: float) -> float:
         """With so many rows even a mean says nothing: see `Ratio.rows_of_noise`."""
-        one = float(measurement.grid * per_row(measurement.statistic)) / 2
-        return float(measurement.quantile(np.array([[one, one]]), alpha)[0])
+        return outer_half(measurement, alpha)
 
     def expected(self, measurement: Measurement, *, integer: bool, alpha: float) -> tuple[ExpectedError, ...]:
         """Of values spread evenly over their bounds; the worst values, nearly constant ones, have no greatest error."""

@@ -81,6 +81,11 @@ class _Levels(Measurement):
         scales, times = of_one_cell(self.lattice)
         return own * float((times * scales**2).sum()) + min(own, 1 / 6)
 
+    def noise_variances(self, weights: Floats) -> Floats:
+        """Of weighted noise of nodes."""
+        result: Floats = self.noise_variance() * (weights**2).sum(axis=-1)
+        return result
+
     def quantile_single(self, alpha: float) -> int:
         """The quantile of one coordinate."""
         reach = float(self.quantile(np.ones((1, 1)), alpha)[0])

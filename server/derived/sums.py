@@ -118,15 +118,14 @@ def _weighted(
     beside = np.zeros(len(identities))
     for whose, vector, moved in _by_noise(parts, sums):
         measurement = sums[whose].measurement
-        squares = (vector**2).sum(axis=-1)
-        spread = spread + measurement.noise_variance() * squares
+        spread = spread + measurement.noise_variances(vector)
         beside = beside + moved
-        scale = float(measurement.scale_of_sums / measurement.grid)
+        scaled = measurement.scaled(vector)
         match measurement.law:
             case Law.LAPLACE:
-                laplace.append(np.abs(vector) * scale)
+                laplace.append(np.abs(scaled))
             case Law.NORMAL:
-                variance = variance + scale**2 * squares
+                variance = variance + (scaled**2).sum(axis=-1)
             case Law.OTHER:
                 raise AssertionError("simulated, or in a box")
             case _:

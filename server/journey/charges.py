@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from accountant.account import Account
 from accountant.request import CoreCharge, ReserveRequest, Reuse
 from mechanisms.calibrate import VALUES_SHARE, part_of
-from mechanisms.families import FAMILIES
+from mechanisms.families import FAMILIES, Law, Price
 from privacy.currency import MU_SQUARED
 from privacy.norms import NormPower
 from privacy.policy import Dataset
 from privacy.statistic import CoreStatistics
 from privacy.values import Json
 from server.journey.query import Asked, Prepared
-from server.journey.release_key import measured, quality_of, release_key
+from server.journey.release_key import law_of, measured, quality_of, release_key
 from server.journey.value_stage import ValueStage
 from server.pricing import Priced, Wish
 from server.question import Question
@@ -27,6 +27,7 @@ __all__ = [
     "power_of",
     "repeat_key",
     "request_of",
+    "serving_laws",
     "text_key",
     "wish_of",
 ]
@@ -120,16 +121,18 @@ def charges_of(prepared: Prepared, priced: Priced | None) -> tuple[CoreCharge, .
         if core.keys.selection is not None:
             asked = priced.price.delta / selecting
             deltas = [asked, *([policy] if policy > asked else [])]
+        own = measured(core, family)
         charges.append(
             CoreCharge(
-                core_key=release_key(key, family, delta=deltas[0], levels=measured(core, family)),
+                core_key=release_key(key, family, delta=deltas[0], levels=own, law=law_of(core, family, levels=own)),
                 quality=quality_of(priced.price, part),
                 events=priced.calibration.events_of(core.name),
                 serving=tuple(
-                    (release_key(key, price.family, delta=delta, levels=levels), quality_of(price, least))
+                    (release_key(key, price.family, delta=delta, levels=levels, law=law), quality)
                     for price in sorted(priced.enough, key=lambda one: one.family is not family)
                     for delta in deltas
                     for levels in dict.fromkeys((measured(core, price.family), ""))
+                    for law, quality in serving_laws(core, price, least, levels=levels, promised=priced.promised)
                 ),
                 lent=_lent(prepared, place),
             )
@@ -138,6 +141,19 @@ def charges_of(prepared: Prepared, priced: Priced | None) -> tuple[CoreCharge, .
     if prepared.values is not None:
         charges.extend(_of_values(prepared, prepared.values, priced, one) for one in range(len(prepared.values.keys)))
     return tuple(charges)
+
+
+def serving_laws(
+    core: CoreStatistics, price: Price, part: Fraction, *, levels: str, promised: bool
+) -> Iterator[tuple[Law | None, Fraction]]:
+    """The laws of noise whose releases serve a price, with the quality that they need: what is drawn now first.
+
+    `promised`: a half width was asked for, which noise of an earlier law may need more of its amount for.
+    """
+    quality, law = quality_of(price, part), law_of(core, price.family, levels=levels)
+    if law is not None:
+        yield law, quality
+    yield None, quality * law.times if promised and law is not None else quality
 
 
 def _lent(prepared: Prepared, place: int) -> bool:

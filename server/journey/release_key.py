@@ -11,6 +11,9 @@ more delta shows more groups.
 
 A question about levels of groups is served by a release of the finest one alone too, at the amount that it would buy:
 what it computes from it is what it was answered with when nothing else was measured.
+A better law of the same statistic is another release, with a name in its key. A release of the earlier law serves what
+was asked by its price as it always did; what was asked by its width it serves with so many times the amount that it is
+at least as exact.
 """
 
 from __future__ import annotations
@@ -19,11 +22,11 @@ import hashlib
 import json
 from fractions import Fraction
 
-from mechanisms.families import FAMILIES, NoiseFamily, Price
+from mechanisms.families import FAMILIES, Law, NoiseFamily, Price
 from privacy.events.event import fraction_to_text
 from privacy.statistic import CoreStatistics
 
-__all__ = ["measured", "quality_of", "release_key"]
+__all__ = ["law_of", "measured", "quality_of", "release_key"]
 
 
 def measured(core: CoreStatistics, family: NoiseFamily) -> str:
@@ -32,15 +35,25 @@ def measured(core: CoreStatistics, family: NoiseFamily) -> str:
     return "" if lattice is None else lattice.text
 
 
-def release_key(core_key: str, family: NoiseFamily, *, delta: Fraction, levels: str = "") -> str:
+def law_of(core: CoreStatistics, family: NoiseFamily, *, levels: str = "") -> Law | None:
+    """The law of a core's noise in this family, on these levels, where earlier versions drew another one."""
+    return None if levels else FAMILIES[family].law(core)
+
+
+def release_key(
+    core_key: str, family: NoiseFamily, *, delta: Fraction, levels: str = "", law: Law | None = None
+) -> str:
     """The key (SHA-256, hex) of a core's releases with this family of noise and this delta of its selection.
 
     `delta` is that of the core alone, zero where its groups are public. `levels` are those that are measured together,
     as text: another split of the price over them is another release. Empty where the finest one is measured alone.
+    `law` is None for noise as earlier versions drew it.
     """
     body = {"core": core_key, "delta": fraction_to_text(delta), "noise": family.value, "version": 1}
     if levels:
         body["levels"] = levels
+    if law is not None:
+        body["law"] = law.name
     return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 

@@ -7,6 +7,7 @@ a half width with them, and everything after that is a question for that half wi
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -27,7 +28,7 @@ from privacy.policy import Dataset
 from server.answer_rows import from_stored
 from server.journey.norms import foresee
 from server.journey.query import Prepared, Quote
-from server.journey.release_key import release_key
+from server.journey.release_key import law_of, release_key
 from server.journey.stages import own_keys
 from server.price_refusals import size_not_known, unreachable, width_not_known
 from server.profile_types import Profile
@@ -138,7 +139,7 @@ class Sizes:
         """The asker's best stored release of a core with public groups."""
         if core.described.keys.domain is None:
             return None
-        best = self._best(question, key, [Fraction(0)])
+        best = self._best(question, core, key, [Fraction(0)])
         return None if best is None else from_stored(best.body, core.described.name, question.confidence)
 
     def _read(self, question: Question, prepared: Prepared, core: BoundedCore, key: str) -> StoredRelease | None:
@@ -148,16 +149,20 @@ class Sizes:
         deltas = [Fraction(0)]
         if core.described.keys.selection is not None:
             deltas = [(question.delta or policy) / selecting, policy]
-        return self._best(question, key, deltas)
+        return self._best(question, core, key, deltas)
 
-    def _best(self, question: Question, key: str, deltas: Sequence[Fraction]) -> StoredRelease | None:
-        """The asker's best stored release of a key, in any family of noise that may answer."""
+    def _best(
+        self, question: Question, core: BoundedCore, key: str, deltas: Sequence[Fraction]
+    ) -> StoredRelease | None:
+        """The asker's best stored release of a core's key, in any family of noise that may answer."""
         best = None
-        for family in FAMILIES if question.noise is None else (question.noise,):
-            for delta in deltas:
-                found = self._ledger.find_release(release_key(key, family, delta=delta), principal=question.principal)
-                if found is not None and (best is None or found.quality > best.quality):
-                    best = found
+        families = FAMILIES if question.noise is None else (question.noise,)
+        asked = [(family, law) for family in families for law in dict.fromkeys((law_of(core.described, family), None))]
+        for (family, law), delta in itertools.product(asked, deltas):
+            named = release_key(key, family, delta=delta, law=law)
+            found = self._ledger.find_release(named, principal=question.principal)
+            if found is not None and (best is None or found.quality > best.quality):
+                best = found
         return best
 
 

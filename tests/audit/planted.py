@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mechanisms import families
 from mechanisms import release as releasing
 from mechanisms.measurement import Perturbed
-from mechanisms.measurements import gaussian, laplace
+from mechanisms.measurements import gaussian, gaussian_moments, laplace
 from mechanisms.measurements.gaussian import GaussianMeasurement
 from mechanisms.measurements.gaussian_threshold import GaussianThresholdMeasurement
 from mechanisms.measurements.laplace import LaplaceMeasurement
@@ -553,6 +554,19 @@ def rounding_to_the_grid_is_free(patch: pytest.MonkeyPatch) -> None:
     """The rounding of sums to a coarse grid is left out of the sensitivity."""
     patch.setattr(laplace, "_l1_with_rounding", lambda statistic, grid: statistic.sensitivity.l1)
     patch.setattr(gaussian, "_l2_squared_with_rounding", lambda statistic, grid: statistic.sensitivity.l2_squared)
+
+
+@planted("rounding to the grid are not in the event|not that of the charged event")
+def middle_moments_with_too_little_noise(patch: pytest.MonkeyPatch) -> None:
+    """The middle sums of squares get less noise than the curve of a row's vector allows."""
+    genuine = families.squares_of
+
+    def greater(statistic: Any) -> Any:
+        squares = genuine(statistic)
+        return squares and tuple(square if square == 1 else 2 * square for square in squares)
+
+    for module in (families, gaussian_moments):
+        patch.setattr(module, "squares_of", greater)
 
 
 @planted("forgets part of the L1 sensitivity")

@@ -23,7 +23,7 @@ from mechanisms.measurement import Measurement, Perturbed
 from mechanisms.randomness import SystemBits
 from privacy.rank_tree import Drawn, QuantileMechanism
 from privacy.statistic import CoreStatistics
-from tests.mechanisms.support import FALSE_ALARM, cells_core, count, selected_core
+from tests.mechanisms.support import FALSE_ALARM, cells_core, count, moments, scalar_core, selected_core
 from tests.mechanisms.test_choices import chosen_core
 from tests.mechanisms.test_consistency import counted
 from tests.mechanisms.test_drawn_ranks import core_of as ranks_core
@@ -66,6 +66,15 @@ def of_cells(low: int, change: int) -> Callable[[Measurement, int], Outcomes]:
         return shown(perturb(made, np.full((MANY, 1), low + side * change), BITS))
 
     return draw
+
+
+def of_moments(made: Measurement, side: int) -> Outcomes:
+    """One row more in the middle of its range, in the direction in which its vector is told from noise best."""
+    width = 100
+    row = np.array([width**2 // 4, width**2 // 2, width**2 // 4])
+    noisy = perturb(made, np.tile(50 * row + side * row, (MANY, 1)), BITS).sums
+    found: Outcomes = noisy @ np.array([1.0, 7.0, 1.0])
+    return found
 
 
 def chosen(made: Measurement, side: int) -> Outcomes:
@@ -159,6 +168,7 @@ def boxes() -> dict[str, Callable[[], Box]]:
     return {
         "laplace": lambda: noise(made_for(counts(), LAPLACE), of_cells(50, 1), "scale", less),
         "gaussian": lambda: noise(made_for(counts(), GAUSSIAN), of_cells(50, 1), "sigma", less),
+        "gaussian_moments": lambda: noise(made_for(scalar_core([moments()], []), GAUSSIAN), of_moments, "sigma", less),
         "truncated_geometric": lambda: noise(
             made_for(selected_core(), LAPLACE, delta="0.02"), of_cells(50, 1), "epsilon", 1 / less
         ),

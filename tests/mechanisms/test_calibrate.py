@@ -122,7 +122,9 @@ def test_event_and_draw_come_from_the_same_fields() -> None:
                 assert event.l1_sensitivity >= measurement.statistic.sensitivity.l1
             else:
                 assert isinstance(event, GaussianEvent)
-                assert (drawn**2).mean() == pytest.approx(float(event.variance), rel=0.015)
+                # Of several coordinates the outer ones have the noise that is charged (gaussian_moments.md).
+                outer = drawn[:: measurement.statistic.coordinates]
+                assert (outer**2).mean() == pytest.approx(float(event.variance), rel=0.015)
                 assert event.l2_squared >= measurement.statistic.sensitivity.l2_squared
 
 

@@ -31,12 +31,13 @@ from privacy.unit import PrivacyUnit
 from server import pricing
 from server.calibrations import Calibrations
 from server.floor import RUNS, Floor, epsilon_min
+from server.journey.charges import serving_laws
 from server.journey.release_key import quality_of, release_key
 from server.least_spend import refusal_of
 from server.price_refusals import unreachable
 from server.pricing import Priced, Wish
 from server.spends import cost_on
-from tests.mechanisms.support import count, plain_sum, scalar_core, selected_core
+from tests.mechanisms.support import count, moments, plain_sum, scalar_core, selected_core
 
 COUNT = Estimate("n", AggregateFunction.ROWS, "n", integer=True)
 SUM = Estimate("s", AggregateFunction.SUM, "s")
@@ -408,6 +409,23 @@ def test_releases_of_another_family_or_delta_have_another_key() -> None:
         for delta in (Fraction(0), Fraction(1, 10**9), Fraction(1, 10**10))
     }
     assert len(keys) == 6
+
+
+def test_a_release_of_an_earlier_law_serves_a_price_and_a_width_only_where_it_is_as_exact() -> None:
+    """Noise on squares had one size before 0.13: asked by a price it serves as before, by a width with 1.87 times."""
+    squares, counts = scalar_core([moments()], []), core_of("count")
+    price = Price(NoiseFamily.GAUSSIAN, Fraction(4), Fraction(0))
+    whole = Fraction(1)
+    (own, needed), (before, least) = serving_laws(squares, price, whole, levels="", promised=False)
+    assert own is not None
+    assert before is None
+    assert needed == least == 2
+    (_, needed), (_, least) = serving_laws(squares, price, whole, levels="", promised=True)
+    assert float(least / needed) == pytest.approx(math.sqrt(3.5))
+    key = release_key("0" * 64, price.family, delta=Fraction(0))
+    assert release_key("0" * 64, price.family, delta=Fraction(0), law=own) != key
+    for other, levels in ((counts, ""), (squares, "0")):
+        assert list(serving_laws(other, price, whole, levels=levels, promised=True)) == [(None, 2)]
 
 
 def test_a_wish_is_served_by_what_it_would_buy_in_each_family_that_may_answer() -> None:
