@@ -279,6 +279,9 @@ class Batch:
                 "events": events,
                 "body": release.body,
                 "created": self.now,
+                "frame": release.frame,
+                "coarse": release.coarse,
+                "held": release.held,
             }
         )
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
-from sqlalchemy import ColumnElement, Connection, Engine, bindparam, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Engine, Select, bindparam, func, or_, select, tuple_
 from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
@@ -17,7 +17,7 @@ from accountant.direct import Parameters, Row, read
 from accountant.entry import Amounts, Entry, from_micros, read_entry
 from accountant.errors import IdempotencyConflict, LedgerUnavailable, UnknownAccount
 from accountant.filter import Sums
-from accountant.request import Charged, QueryRecord, Reserved, SharedAnswer, StoredRelease
+from accountant.request import Charged, HeldRelease, QueryRecord, Reserved, SharedAnswer, StoredRelease
 from accountant.reserving import serving_of
 from accountant.rows import AccountState, AnswerRow, EarlierRow, ReleaseRow
 from accountant.statements import ACCOUNT_COLUMNS, Columns, DialectKind, text_of
@@ -28,10 +28,13 @@ from privacy.events import event_from_json
 from privacy.events.event import fraction_from_text
 from privacy.numbers import PICO, units_down
 
-__all__ = ["ENTRIES_MAX", "Reads", "charges_of"]
+__all__ = ["ENTRIES_MAX", "HELD_MAX", "Reads", "charges_of"]
 
 ENTRIES_MAX = 1000
 """Most rows of one page."""
+
+HELD_MAX = 16
+"""Most stored releases whose sums are looked at for one question."""
 
 _UNREACHABLE = (OperationalError, InterfaceError, PoolTimeoutError)
 _UNREACHABLE_TEXT = "the ledger's database could not be read"
@@ -71,6 +74,22 @@ _BEST = (
 _BEST_OWN = _BEST.where(release_table.c.principal == bindparam("principal"))
 
 
+_HELD_COLUMNS = (release_table.c.id, release_table.c.core_key, release_table.c.quality, release_table.c.held)
+
+
+def _held_by(*, finer: bool, own: bool) -> Select[tuple[object, ...]]:
+    frame = release_table.c.coarse if finer else release_table.c.frame
+    chosen = select(*_HELD_COLUMNS).where(frame == bindparam("frame"))
+    if own:
+        chosen = chosen.where(release_table.c.principal == bindparam("principal"))
+    return chosen.order_by(release_table.c.quality.desc(), release_table.c.created.desc())
+
+
+def _held_by_read(*, finer: bool) -> Select[tuple[object, ...]]:
+    read = readings.c.account == bindparam("account")
+    return _held_by(finer=finer, own=False).join(readings, readings.c.release == release_table.c.id).where(read)
+
+
 class Reads:
     """What can be read of a ledger. Errors: LedgerUnavailable when its database cannot be reached, for every call."""
 
@@ -85,6 +104,14 @@ class Reads:
         self._answer = text_of(_ANSWER, kind)
         self._best = f"{text_of(_BEST, kind)} LIMIT 1"
         self._best_own = f"{text_of(_BEST_OWN, kind)} LIMIT 1"
+        self._held = {
+            (finer, own): f"{text_of(_held_by(finer=finer, own=own), kind)} LIMIT {HELD_MAX}"
+            for finer in (False, True)
+            for own in (False, True)
+        }
+        self._held_read = {
+            finer: f"{text_of(_held_by_read(finer=finer), kind)} LIMIT {HELD_MAX}" for finer in (False, True)
+        }
 
     def account(self, account: str) -> Account:
         """The account at this moment. Errors: UnknownAccount."""
@@ -263,6 +290,21 @@ class Reads:
         rows = self._rows(chosen, values)
         return _release(ReleaseRow._make(rows[0])) if rows else None
 
+    def find_held(self, frame: str, *, finer: bool = False, principal: str | None = None) -> list[HeldRelease]:
+        """What stored releases of a frame hold, the greatest quality first, at most `HELD_MAX` of them.
+
+        With `finer` the frame has no groups, and the releases are those of any groups in it. Of that principal, where
+        one is given.
+        """
+        chosen, values = self._held[finer, principal is not None], {"frame": frame}
+        if principal is not None:
+            values["principal"] = principal
+        return [_held(row) for row in self._rows(chosen, values)]
+
+    def find_held_read(self, account: str, frame: str, *, finer: bool = False) -> list[HeldRelease]:
+        """The same of releases that an account was charged for reading."""
+        return [_held(row) for row in self._rows(self._held_read[finer], {"account": account, "frame": frame})]
+
     def releases_of(self, query_id: str) -> list[StoredRelease]:
         """The releases that a query made itself, best first."""
         with self._read() as connection:
@@ -355,6 +397,15 @@ def charges_of(stored: str) -> tuple[Charged, ...]:
     )
 
 
+def _held(row: Row) -> HeldRelease:
+    release, core_key, quality, held = row
+    assert isinstance(release, str)
+    assert isinstance(core_key, str)
+    assert isinstance(quality, int)
+    assert isinstance(held, str)
+    return HeldRelease(id=release, core_key=core_key, quality=quality * PICO, held=held)
+
+
 def _release(row: Columns | ReleaseRow) -> StoredRelease:
     return StoredRelease(
         id=row.id,
@@ -366,6 +417,7 @@ def _release(row: Columns | ReleaseRow) -> StoredRelease:
         events=tuple(event_from_json(event) for event in json.loads(row.events)),
         body=row.body,
         created=from_micros(row.created),
+        held=row.held,
     )
 
 

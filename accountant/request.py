@@ -17,6 +17,7 @@ from privacy.values import Json
 __all__ = [
     "Charged",
     "CoreCharge",
+    "HeldRelease",
     "QueryRecord",
     "ReserveRequest",
     "Reserved",
@@ -60,6 +61,8 @@ class CoreCharge:
     accuracy, not about privacy). `serving` are the keys and least qualities of stored releases that serve instead, the
     first that is found; without any it is the core's own key at its own quality. `lent` says that releases of others
     serve for a charge: not where their meaning was chosen by other releases, which are not among their events.
+    `derived` are the keys and least qualities of releases of other questions from which this one's answer follows: they
+    serve after all others.
     Errors: ValueError when a key is not a SHA-256, a quality is not positive or there is no event (a free
     measurement of rows does not exist).
     """
@@ -69,9 +72,10 @@ class CoreCharge:
     events: tuple[Event, ...]
     serving: tuple[tuple[str, Fraction], ...] = ()
     lent: bool = True
+    derived: tuple[tuple[str, Fraction], ...] = ()
 
     def __post_init__(self) -> None:
-        for key, quality in ((self.core_key, self.quality), *self.serving):
+        for key, quality in ((self.core_key, self.quality), *self.serving, *self.derived):
             if _CORE_KEY.match(key) is None:
                 raise ValueError("a core key is a SHA-256 in lower-case hex")
             if not isinstance(quality, Fraction) or quality <= 0 or quality > 10**6:
@@ -82,7 +86,7 @@ class CoreCharge:
     @property
     def served_by(self) -> tuple[tuple[str, Fraction], ...]:
         """Keys and least qualities of the releases that serve in place of a charge."""
-        return self.serving or ((self.core_key, self.quality),)
+        return (*(self.serving or ((self.core_key, self.quality),)), *self.derived)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,8 +136,11 @@ class ReserveRequest:
 class StoredRelease:
     """A release that is kept: the noisy table of one core, ready to be returned again for free.
 
-    When it is handed to `Ledger.post`, `core_key`, `quality` and `events` must be those of a core that the query was
-    charged for, and `principal`, `dataset` and `query_id` those of the query; `created` is set by the ledger.
+    `held` says what its sums measure and with which noise, for other questions of the same rows: those of the same
+    `frame`, which is a frame of rows and groups, or of the same frame without the groups, `coarse`. They are None where
+    no other question may use the sums. When it is handed to `Ledger.post`, `core_key`, `quality` and `events` must be
+    those of a core that the query was charged for, and `principal`, `dataset` and `query_id` those of the query;
+    `created` is set by the ledger.
     """
 
     id: str
@@ -145,6 +152,19 @@ class StoredRelease:
     events: tuple[Event, ...]
     body: bytes
     created: datetime.datetime | None = None
+    frame: str | None = None
+    coarse: str | None = None
+    held: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldRelease:
+    """What a stored release holds, without its numbers: `StoredRelease` says what the fields are."""
+
+    id: str
+    core_key: str
+    quality: Fraction
+    held: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -316,6 +316,7 @@ class ReleaseRow(NamedTuple):
     events: str
     body: bytes
     created: int
+    held: str | None
 
 
 class AnswerRow(NamedTuple):

@@ -238,10 +238,22 @@ releases = Table(
     Column("events", Text, nullable=False),
     Column("body", LargeBinary, nullable=False),
     Column("created", BigInteger, nullable=False),
+    Column("frame", Text, nullable=True),
+    Column("coarse", Text, nullable=True),
+    Column("held", Text, nullable=True),
     Index("ix_releases_best", "core_key", "quality", "created"),
     Index("ix_releases_query_id", "query_id"),
+    Index("ix_releases_frame", "frame", "quality", "created"),
+    Index("ix_releases_frame_own", "frame", "principal", "quality", "created"),
+    Index("ix_releases_coarse", "coarse", "quality", "created"),
+    Index("ix_releases_coarse_own", "coarse", "principal", "quality", "created"),
 )
-"""Noisy tables that may be returned again for free."""
+"""Noisy tables that may be returned again for free.
+
+`frame` says of which rows, in which groups, and `coarse` the same without the groups: other questions of them may be
+answered from the sums that are `held`, which say what they measure and with which noise. None where no other question
+may, and of releases that were stored before other questions were looked for.
+"""
 
 readings = Table(
     "readings",

@@ -24,16 +24,30 @@ from privacy.release import ColumnKind, ReleasedColumn
 from privacy.statistic import Estimate, Statistic
 from privacy.values import Json
 
-__all__ = ["NoisySums", "Stored", "released_columns", "sums_from_plain", "sums_to_plain"]
+__all__ = [
+    "NoisySums",
+    "Stored",
+    "StoredMeasurement",
+    "measurement_from_plain",
+    "measurement_to_plain",
+    "released_columns",
+    "sums_from_plain",
+    "sums_to_plain",
+]
 
 Described = TypeVar("Described")
 
 
-class Stored(TypedDict):
-    """One `NoisySums` as JSON holds it."""
+class StoredMeasurement(TypedDict):
+    """One measurement as JSON holds it."""
 
     mechanism: str
     measurement: Mapping[str, Json]
+
+
+class Stored(StoredMeasurement):
+    """One `NoisySums` as JSON holds it."""
+
     estimates: Sequence[Mapping[str, Json]]
     sums: Sequence[Sequence[int]]
 
@@ -96,8 +110,7 @@ def sums_to_plain(sums: Sequence[NoisySums]) -> list[Json]:
     """The sums as JSON holds them. Fractions are text, exact."""
     return [
         {
-            "mechanism": one.measurement.name,
-            "measurement": _plain(one.measurement),
+            **measurement_to_plain(one.measurement),
             "estimates": [_plain(estimate) for estimate in one.estimates],
             "sums": one.values.tolist(),
         }
@@ -105,11 +118,21 @@ def sums_to_plain(sums: Sequence[NoisySums]) -> list[Json]:
     ]
 
 
+def measurement_to_plain(measurement: Measurement) -> dict[str, Json]:
+    """The law of the noise of a statistic as JSON holds it."""
+    return {"mechanism": measurement.name, "measurement": _plain(measurement)}
+
+
+def measurement_from_plain(stored: StoredMeasurement) -> Measurement:
+    """What `measurement_to_plain` gave. Errors: KeyError, TypeError or ValueError for anything else."""
+    return _typed(MEASUREMENTS[stored["mechanism"]], stored["measurement"])
+
+
 def sums_from_plain(stored: Sequence[Stored]) -> tuple[NoisySums, ...]:
     """What `sums_to_plain` gave. Errors: KeyError, TypeError or ValueError for anything else."""
     result = []
     for one in stored:
-        measurement = _typed(MEASUREMENTS[one["mechanism"]], one["measurement"])
+        measurement = measurement_from_plain(one)
         rows = one["sums"]
         values = integers(rows).reshape(len(rows), measurement.statistic.coordinates)
         estimates = tuple(_typed(Estimate, estimate) for estimate in one["estimates"])

@@ -64,6 +64,7 @@ __all__ = [
     "canonical_union",
     "canonical_windows",
     "core_key",
+    "identity_key",
     "norm_key",
 ]
 
@@ -226,6 +227,15 @@ def norm_key(bounded: BoundedCore, dataset: Dataset) -> str:
 
 
 def _key(what: object, bounded: BoundedCore, dataset: Dataset) -> str:
+    return identity_key(what, dataset, cells=(bounded.domains, bounded.described.keys.domain))
+
+
+def identity_key(what: object, dataset: Dataset, *, cells: object = None) -> str:
+    """SHA-256 (hex) over values of a plan, over what is declared of the columns that they read, and over the data.
+
+    `cells` are hashed as they are printed: there may be a hundred thousand. Errors: TypeError for what has no place in
+    an identity.
+    """
     identity = _Identity()
     body = _as_text(
         {
@@ -239,7 +249,7 @@ def _key(what: object, bounded: BoundedCore, dataset: Dataset) -> str:
         }
     )
     digest = hashlib.sha256(body.encode())
-    digest.update(repr((bounded.domains, bounded.described.keys.domain)).encode())
+    digest.update(repr(cells).encode())
     return digest.hexdigest()
 
 

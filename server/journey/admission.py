@@ -24,6 +24,7 @@ from server.errors import Problem
 from server.free_answers import FreeAnswers
 from server.journey.agreed_price import at_agreed_price, moved
 from server.journey.charges import charges_of, needed_charges, repeat_key, request_of
+from server.journey.held import with_derived
 from server.journey.norms import choose_norms
 from server.journey.pace import Pace
 from server.journey.preparing import Preparing
@@ -83,15 +84,23 @@ class Admission:
         repeated = self._repeatable(question, prepared, path)
         if repeated is not None:
             earlier, reusable = repeated
-            keys = [charge.core_key for charge in earlier.charges[: len(prepared.cores)]]
-            return prepared, quoting.quote(earlier.priced, reusable, keys)
+            return prepared, quoting.quote(earlier.priced, reusable, earlier.charges[: len(prepared.cores)])
         priced = quoting.price()
         question, prepared, _ = at_origins(question, prepared, priced, path[0], self._stored)
-        charges = charges_of(prepared, priced)
-        reusable = Reusable(self._stored, question, dataset, charges, path[0], cores=len(prepared.cores))
+        charges, reusable = self._offered(question, prepared, priced, path[0])
         if priced is not None:
             quoting.refuse(priced, self._stored, reusable)
-        return prepared, quoting.quote(priced, reusable, [charge.core_key for charge in charges[: len(prepared.cores)]])
+        return prepared, quoting.quote(priced, reusable, charges[: len(prepared.cores)])
+
+    def _offered(
+        self, question: Question, prepared: Prepared, priced: pricing.Priced | None, account: Account
+    ) -> tuple[tuple[CoreCharge, ...], Reusable]:
+        """The charges of a question, and the stored releases that serve it: its own ones, and those of others."""
+        dataset, cores = prepared.plan.dataset, len(prepared.cores)
+        charges = charges_of(prepared, priced)
+        reusable = Reusable(self._stored, question, dataset, charges, account, cores=cores)
+        more = with_derived(charges, reusable, self._stored, question, prepared, priced, account)
+        return (more, reusable.beside(more)) if more != charges else (charges, reusable)
 
     def priced(self, question: Question) -> tuple[Prepared, pricing.Priced | None]:
         """Steps 2 to 4 of one of several texts that are compared: noise and price, and no more. Errors: Refused."""
@@ -130,12 +139,10 @@ class Admission:
         self, question: Question, prepared: Prepared, path: tuple[Account, ...], query_id: str, started: float
     ) -> Admitted:
         """Steps 4 and 5 of a question whose bounds and norms are known, or are its own to choose."""
-        dataset = prepared.plan.dataset
         quoting = Quoting(question, prepared, path)
         priced = quoting.price()
         question, prepared, inputs = at_origins(question, prepared, priced, path[0], self._stored, query_id)
-        charges = charges_of(prepared, priced)
-        reusable = Reusable(self._stored, question, dataset, charges, path[0], cores=len(prepared.cores))
+        charges, reusable = self._offered(question, prepared, priced, path[0])
         asked = Asked(
             query_id=query_id,
             question=question,

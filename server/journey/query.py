@@ -27,6 +27,7 @@ from server.pricing import Priced
 from server.question import Question
 from sql_rewrite.bound import BoundedCore, bound_core
 from sql_rewrite.cost import Work, work_of
+from sql_rewrite.frames import Frame, frame_of, wanted
 from sql_rewrite.plan import Aggregate, Plan
 from sql_rewrite.plan_key import core_key
 
@@ -82,6 +83,8 @@ class Prepared:
     counted: Prepared | None = None
     """The same question, answered by counts in place of a choice of keys; None where that is no other question."""
     _counting_keys: dict[str, str] = field(default_factory=dict)
+    _frames: dict[str, Frame | None] = field(default_factory=dict)
+    _estimands: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         assert len(self.histograms) == len(self.cores) == len(self.statements) == len(self.keys)
@@ -125,6 +128,20 @@ class Prepared:
         known = [number for number in cells if number is not None]
         return None if self.plan.shell.chosen and len(known) < len(cells) else cells_at_once(self.plan.shell, known)
 
+    def frame(self, core: BoundedCore) -> Frame | None:
+        """The frame of one of the cores; None without one. Kept, as the plan is."""
+        name = core.core.name
+        if name not in self._frames:
+            self._frames[name] = frame_of(core, self.plan.dataset)
+        return self._frames[name]
+
+    def estimands(self, core: BoundedCore) -> tuple[str, ...]:
+        """What each aggregate of one of the cores is of its frame. Kept, as the plan is."""
+        name = core.core.name
+        if name not in self._estimands:
+            self._estimands[name] = wanted(core, self.plan.dataset)
+        return self._estimands[name]
+
     def counting_key(self, core: BoundedCore) -> str:
         """The key of a count of the same rows in the same groups as one of the cores. Kept, as the plan is."""
         name = core.core.name
@@ -156,6 +173,8 @@ class Quote:
     """Stored histograms of norms that would choose them for free, by the name of their core."""
     histograms_only: bool = False
     """Whether the price is that of histograms alone: they say what the sums cost, which are a charge of their own."""
+    charges: Sequence[CoreCharge] = ()
+    """The charges of the cores, in the order of the plan: they say which stored releases serve."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TypedDict
 
 from accountant.account import Account
+from accountant.request import CoreCharge
 from mechanisms.families import NoiseFamily
 from mechanisms.released_table import ReleasedTable
 from privacy.refusal import Refused
@@ -77,8 +78,9 @@ class Quoting:
                 self._prepared, priced, self._question, self._price, path=self._path, stored=stored, reusable=reusable
             )
 
-    def quote(self, priced: pricing.Priced | None, reusable: Reusable, keys: Sequence[str]) -> Quote:
-        """All that an estimate says about prices. `keys` are those of the cores, in the order of the plan."""
+    def quote(self, priced: pricing.Priced | None, reusable: Reusable, charges: Sequence[CoreCharge]) -> Quote:
+        """All that an estimate says about prices. `charges` are those of the cores, in the order of the plan."""
+        keys = [charge.core_key for charge in charges]
         if priced is None:
             return Quote(None, self._path, {}, [], (), None, keys)
         return Quote(
@@ -90,6 +92,7 @@ class Quoting:
             self._least(priced),
             keys,
             self._histograms(priced, reusable),
+            charges=charges,
         )
 
     def _histograms(self, priced: pricing.Priced, reusable: Reusable) -> dict[str, ReleasedTable]:

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from accountant.account import Account
 from accountant.ledger import Ledger
-from accountant.request import CoreCharge, Reuse, StoredRelease
+from accountant.request import CoreCharge, HeldRelease, Reuse, StoredRelease
 from mechanisms.families import FAMILIES
 from privacy.numbers import PICO
 from privacy.policy import Dataset, Sharing
@@ -62,6 +62,15 @@ class Stored:
             if known:
                 return max(known, key=lambda one: one.quality)
         return None
+
+    def held(self, frame: str, reuse: Reuse, principal: str, account: Account) -> list[HeldRelease]:
+        """What stored releases of a frame hold that may be read for free, the greatest quality first."""
+        if reuse is Reuse.NONE:
+            return []
+        found = self._ledger.find_held(frame, principal=None if reuse is Reuse.ANY else principal)
+        if reuse is Reuse.CHARGED:
+            found += self._ledger.find_held_read(account.id, frame)
+        return found
 
     def most_rows(self, counting_key: str, question: Question) -> float | None:
         """The most rows that any public group has by the asker's own stored count; None without one."""
@@ -121,6 +130,10 @@ class Reusable:
     def serving(self) -> Mapping[str, StoredRelease]:
         """Releases that serve for free, by core key."""
         return {} if self.reuse is Reuse.NONE else self.found
+
+    def beside(self, charges: Sequence[CoreCharge]) -> Reusable:
+        """The same for charges that are served by more releases."""
+        return Reusable(self._stored, self._question, self._dataset, charges, self._account, cores=self._cores)
 
     def histogram(self, keys: Sequence[str]) -> StoredRelease | None:
         """The stored histogram of norms of the first of these keys that has one which may be read for free."""

@@ -33,6 +33,7 @@ from server.errors import Problem, SumsRefused, problem_of_ledger, problem_of_re
 from server.free_answers import FreeAnswers
 from server.journey.admission import Admission, Served
 from server.journey.charges import repeat_key
+from server.journey.held import for_others, stored_table
 from server.journey.nobody import without_guesses
 from server.journey.nonempty import without_empty
 from server.journey.norms import choose_norms, require_reserved
@@ -312,19 +313,21 @@ class Running:
     def _release(self, query: ToRun, made: _Made, lease: EngineLease | None, visible: VisibleRun) -> None:
         """Steps 6 and 7: a noisy table for each core, from rows or from a stored release."""
         asked = query.asked
-        prepared, confidence = asked.prepared, asked.question.confidence
+        prepared = asked.prepared
         nonempty = dict(prepared.plan.nonempty)
         charges = asked.charges[: len(prepared.cores)]
         for place, (core, charge) in enumerate(zip(prepared.cores, charges, strict=True)):
             stored = query.paid.reused.get(charge.core_key)
             if stored is not None:
-                table = answer_rows.from_stored(stored.body, core.described.name, confidence)
+                table = stored_table(
+                    stored, charge, core, question=asked.question, prepared=prepared, priced=asked.priced
+                )
             else:
                 table = self._fresh(query, place, made, lease, visible)
                 table = replace(table, bounds=prepared.bounds.get(core.described.name, ()))
-                stored = self._stored(query, charge, table)
+                stored = for_others(self._stored(query, charge, table), core, prepared, charge, table)
                 made.fresh.append(stored)
-            made.used[charge.core_key] = replace(stored, body=b"")
+            made.used[charge.core_key] = replace(stored, body=b"", held=None)
             count = nonempty.get(core.core.name)
             if count is not None and core.core.keys and core.described.keys.domain is not None:
                 table = without_empty(table, count)

@@ -31,6 +31,7 @@ from server.journey.wire_amounts import epsilon_text, own_json, remaining_json, 
 from server.journey.wire_bounds import bounds_warnings, chosen_bounds_json
 from server.journey.wire_choice import choice_warnings, chosen_json
 from server.journey.wire_cut import with_cut_json
+from server.journey.wire_derived import derived_json
 from server.journey.wire_held import held_warnings
 from server.journey.wire_norms import cut_warnings, norm_json
 from server.journey.wire_parts import answer_parts
@@ -81,6 +82,7 @@ def parts_of(
         "mechanisms": _mechanisms(prepared, [table.notes for table in tables]),
         "policy_version": prepared.plan.dataset.policy_version,
         "data_version": prepared.plan.dataset.data_version,
+        **({"derived": derived} if (derived := derived_json(prepared.cores, asked.sums, releases)) else {}),
         "cut": [
             cut
             for core, of_core in zip(prepared.cores, tables, strict=True)

@@ -14,10 +14,10 @@ from privacy.loss import Loss
 from privacy.numbers import decimal_text
 from privacy.refusal import Finding
 from privacy.release import NormNote
-from server.answer_rows import from_stored
 from server.errors import exhausted_words, finding_body
 from server.estimands import counts_of, estimand, what_is_cut
 from server.journey.charges import wish_of
+from server.journey.held import stored_table
 from server.journey.norms import Foreseen, foresee
 from server.journey.query import Prepared, Quote
 from server.journey.two_charges import said_before
@@ -273,9 +273,11 @@ def _stored_tables(prepared: Prepared, quote: Quote, question: Question) -> dict
     if quote.priced is None:
         return {}
     return {
-        core.described.name: from_stored(quote.reusable[key].body, core.described.name, question.confidence)
-        for core, key in zip(prepared.cores, quote.keys, strict=True)
-        if key in quote.reusable
+        core.described.name: stored_table(
+            quote.reusable[charge.core_key], charge, core, question=question, prepared=prepared, priced=quote.priced
+        )
+        for core, charge in zip(prepared.cores, quote.charges, strict=not quote.histograms_only)
+        if charge.core_key in quote.reusable
     }
 
 

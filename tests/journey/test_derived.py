@@ -1,0 +1,136 @@
+"""Answers from stored releases of other questions: free where the sums say it at least as exactly, and only there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from server.journey import held
+from server.services import Services
+from sql_rewrite.frames import Frame
+from tests.journey.clinic import question, stored
+
+Analyst = Callable[..., str]
+
+MOMENTS = "SELECT COUNT(*), AVG(age), VARIANCE(age) FROM people"
+BY_SEX = "SELECT sex, COUNT(*), AVG(salary) FROM people GROUP BY sex"
+
+
+def asked(services: Services, sql: str, principal: str, **options: Any) -> dict[str, Any]:
+    """The answer."""
+    admitted = services.journey.admit(question(sql, principal, **options))
+    return dict(json.loads(stored(admitted) or services.journey.complete(admitted)))
+
+
+def is_free(answer: dict[str, Any]) -> bool:
+    """Whether an answer was derived, for nothing."""
+    assert answer["accounting"]["reused"] == (not answer["accounting"]["charged"])
+    assert answer["accounting"]["reused"] == ("derived" in answer["provenance"])
+    return bool(answer["accounting"]["reused"])
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        (MOMENTS, "SELECT STDDEV(age), VAR_POP(age) FROM people"),
+        ("SELECT VARIANCE(age) FROM people", "SELECT AVG(age), STDDEV_POP(age), COUNT(age), COUNT(*) FROM people"),
+        ("SELECT SUM(age), COUNT(*) FROM people", "SELECT AVG(age) FROM people"),
+        ("SELECT COUNT(*) FROM people", "SELECT COUNT(DISTINCT person_id) FROM people"),
+        (BY_SEX, "SELECT sex, SUM(salary), COUNT(salary) FROM people GROUP BY sex ORDER BY 2"),
+        ("SELECT COUNT(*), AVG(cost) FROM visits", "SELECT AVG(cost) FROM visits"),
+        ("SELECT AVG(cost), SUM(cost) FROM visits", "SELECT AVG(cost) FROM visits"),
+        ("SELECT MEDIAN(age), COUNT(*) FROM people", "SELECT MEDIAN(age) FROM people"),
+    ],
+)
+def test_what_stored_sums_determine_is_free(services: Services, analyst: Analyst, first: str, then: str) -> None:
+    """Shows that the second question charges nothing, names the release, and leaves the account as it was.
+
+    The second one asks for a little less, for a vector of more sums has more noise in each.
+    """
+    who = analyst()
+    release = asked(services, first, who)["provenance"]["releases"]
+    (before,) = services.ledger.accounts(dataset="clinic", principal=who)
+    answer = asked(services, then, who, epsilon="0.1")
+    assert is_free(answer)
+    assert answer["provenance"]["releases"] == release
+    assert [one["release"] for one in answer["provenance"]["derived"]] == [f"/v1/releases/{release[0]}"]
+    assert services.ledger.accounts(dataset="clinic", principal=who) == [before]
+    again = asked(services, then, who, epsilon="0.1")
+    assert {**again, "id": "", "links": ""} == {**answer, "id": "", "links": ""}
+
+
+def test_the_numbers_are_those_of_the_release(services: Services, analyst: Analyst) -> None:
+    """Shows that shared columns have the same values and intervals, and that a sum is the product of count and mean."""
+    who = analyst()
+    count, mean, variance = asked(services, MOMENTS, who)["rows"][0]
+    answer = asked(services, "SELECT COUNT(*), SUM(age), AVG(age), VARIANCE(age) FROM people", who, epsilon="0.5")
+    assert is_free(answer)
+    assert answer["rows"][0][0] == count
+    assert answer["rows"][0][2:] == [mean, variance]
+    assert answer["rows"][0][1] == pytest.approx(count * mean, rel=1e-3)
+    ends = zip(answer["lows"][0], answer["rows"][0], answer["highs"][0], strict=True)
+    assert all(low < value < high for low, value, high in ends)
+
+
+MUST_PAY = [
+    ("SELECT COUNT(*), AVG(age) FROM people", "SELECT AVG(age) FROM people WHERE sex = 'male'", {}),
+    ("SELECT COUNT(*), AVG(age) FROM people", "SELECT VARIANCE(age) FROM people", {}),
+    ("SELECT COUNT(*), AVG(age) FROM people", "SELECT AVG(age + 1) FROM people", {}),
+    ("SELECT COUNT(*), AVG(age) FROM people", "SELECT sex, AVG(age) FROM people GROUP BY sex", {}),
+    ("SELECT COUNT(*), AVG(age) FROM people", "SELECT COUNT(*) FILTER (WHERE age > 50) FROM people", {}),
+    ("SELECT AVG(GREATEST(10, age)) FROM people", "SELECT AVG(age) FROM people", {}),
+    ("SELECT AVG(salary) FROM people", "SELECT COUNT(*) FROM people", {}),  # rows without a salary are not in it
+    ("SELECT COUNT(*), AVG(cost) FROM visits", "SELECT SUM(cost) FROM visits", {}),  # scaled, and clipped
+    ("SELECT SUM(cost), COUNT(*) FROM visits", "SELECT AVG(cost) FROM visits", {}),
+    ("SELECT COUNT(*) FROM visits", "SELECT COUNT(DISTINCT person_id) FROM visits", {}),
+    ("SELECT COUNT(DISTINCT person_id) FROM visits", "SELECT COUNT(*) FROM visits", {}),
+    ("SELECT MEDIAN(age), COUNT(*) FROM people", "SELECT MEDIAN(salary) FROM people", {}),
+    ("SELECT COUNT(DISTINCT age), COUNT(*) FROM people", "SELECT COUNT(age) FROM people WHERE age > 3", {}),
+    (MOMENTS, "SELECT STDDEV(age) FROM people", {"reuse": "none"}),
+    (MOMENTS, "SELECT STDDEV(age) FROM people", {"max_staleness_s": 3600}),
+    (MOMENTS, "SELECT STDDEV(age) FROM people", {"epsilon": "3"}),  # more exact than what is stored
+    (MOMENTS, "SELECT COUNT(*) FROM people", {"epsilon": "1"}),  # alone it would have less noise
+]
+
+
+@pytest.mark.parametrize(("first", "then", "options"), MUST_PAY)
+def test_what_they_do_not_determine_is_paid_for(
+    services: Services, analyst: Analyst, first: str, then: str, options: dict[str, Any]
+) -> None:
+    """Shows that other rows, values, groups and bounds, and more exact answers, are measured anew."""
+    who = analyst()
+    asked(services, first, who)
+    assert not is_free(asked(services, then, who, **{"epsilon": "0.1", **options}))
+
+
+def test_a_frame_that_forgets_the_rows_is_noticed(
+    services: Services, analyst: Analyst, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shows that the cases above would fail if frames held no conditions: the planted bug serves one of them."""
+    who = analyst()
+    monkeypatch.setattr(held.Prepared, "frame", lambda prepared, core: Frame("0" * 64))
+    first, then, _ = MUST_PAY[0]
+    asked(services, first, who)
+    assert is_free(asked(services, then, who, epsilon="0.1"))
+
+
+def test_others_pay_for_themselves(services: Services, analyst: Analyst) -> None:
+    """Shows that somebody else's release is offered to nobody where the policy does not share it."""
+    asked(services, MOMENTS, analyst())
+    assert not is_free(asked(services, "SELECT STDDEV(age) FROM people", analyst(), epsilon="0.1"))
+
+
+def test_an_estimate_says_that_it_is_free(services: Services, analyst: Analyst) -> None:
+    """Shows the verdict, the stored errors, and beside them what the same would cost if it were measured."""
+    who = analyst()
+    asked(services, MOMENTS, who)
+    body = services.journey.estimate(question("SELECT STDDEV(age) FROM people", who, epsilon="0.2"))
+    assert body["verdict"] == "free"
+    assert len(body["reusable"]) == 1
+    (column,) = body["columns"]
+    assert Fraction(body["families"][0]["price"]["epsilon"]) > 0
+    assert column["name"]
