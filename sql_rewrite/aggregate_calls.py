@@ -20,6 +20,7 @@ from sql_rewrite.lift_difference import difference, microseconds_of
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.operands import operands_of
 from sql_rewrite.plan import Aggregate
+from sql_rewrite.predicates import normal_predicate
 from sql_rewrite.quantile_calls import QuantileReader, is_quantile
 from sql_rewrite.quantile_moments import MOMENTS, Shown, seconds_of, since_start
 from sql_rewrite.refuse import refuse
@@ -179,7 +180,7 @@ class AggregateReader:
                 wanted = self._lifter.make(node, "not", wanted)
             condition = wanted if condition is None else self._lifter.make(node, "and", condition, wanted)
         return Aggregate(
-            name="", function=function, argument=argument, filter=condition, position=position,
+            name="", function=function, argument=argument, filter=normal_predicate(condition), position=position,
             text=described[:120], distinct=distinct, second=second, fraction=fraction,
         )  # fmt: skip
 

@@ -22,6 +22,7 @@ from sql_rewrite.aggregate_calls import (
     counts_rows,
     is_mode,
 )
+from sql_rewrite.common_filter import filtered_first
 from sql_rewrite.core_shell import CoreShell, KeyNames
 from sql_rewrite.entries import tables_of
 from sql_rewrite.expressions import Expression, canonical
@@ -127,7 +128,11 @@ class CoreBlock:
         self._check_number(keys)
         named_keys = self._name_keys(keys)
         named = self._name_aggregates(found, grouped=bool(named_keys))
-        core = narrowed_core(Core("", self.names.sources, where, named_keys, named, met=met))
+        core = Core("", self.names.sources, where, named_keys, named, met=met)
+        filtered = named and named[0].filter is not None
+        if filtered and not (self.names.preserved or self.levels or self.count_rows):
+            core = filtered_first(core, self.dataset)
+        core = narrowed_core(core)
         return with_public_ranges(core, self.names.dataset)
 
     def _mode(self, calls: list[exp.Expr], keys: GroupKeyReader) -> Mode:

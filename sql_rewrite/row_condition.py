@@ -15,6 +15,7 @@ from sql_rewrite.functions import TypeRefused, build
 from sql_rewrite.join_links import conjuncts
 from sql_rewrite.numbered_rows import limited, most_rows
 from sql_rewrite.outer_conditions import beside_outer
+from sql_rewrite.predicates import normal_predicate
 from sql_rewrite.preserved import drops_nobody
 from sql_rewrite.public_joins import compares, partners
 from sql_rewrite.reachable import conjuncts as parts_of
@@ -74,9 +75,11 @@ class RowCondition:
             found = parts = left
         if any(source.windows is not None for source in self._names.sources) and not self._names.preserved:
             found = parts = [part for part in parts if not self._numbered(part)]
-        if len(found) < 2:
-            return found[0] if found else None
-        return build("and", parts)
+        if not found:
+            return None
+        whole = build("and", parts) if len(found) > 1 else found[0]
+        # Where public rows are kept, its parts are compared with one another as they are written.
+        return whole if self.met or self._names.preserved else normal_predicate(whole)
 
     def _kept_people(self, relation: str, parts: list[Expression]) -> Expression:
         """The condition of a LEFT JOIN with rows of constants. Errors: Refused."""

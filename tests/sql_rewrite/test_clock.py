@@ -68,6 +68,6 @@ def test_a_release_of_yesterday_is_not_one_of_today() -> None:
 
 
 def test_what_is_computed_from_the_clock_is_a_constant() -> None:
-    """CURRENT_DATE - INTERVAL 1 MONTH is one moment, which bounds and public keys can see."""
+    """CURRENT_DATE - INTERVAL 1 MONTH is one moment, which bounds and public keys see, the last day too."""
     sql = "SELECT COUNT(*) FROM people WHERE born BETWEEN CURRENT_DATE - INTERVAL 1 MONTH AND CURRENT_DATE - 1"
-    assert constants(where(sql, MIDNIGHT)) == [datetime.datetime(2026, 1, 28), datetime.date(2026, 2, 27)]
+    assert constants(where(sql, MIDNIGHT)) == [datetime.datetime(2026, 1, 28), datetime.date(2026, 2, 28)]

@@ -199,7 +199,7 @@ def test_identities_of_histograms_are_of_norms_and_not_of_aggregates() -> None:
     assert mine == key(f"SELECT h.region, COUNT(v.ward) AS n {REGIONS}")
     others = [
         key(f"SELECT h.region, COUNT(*) AS n {REGIONS}", NormPower.L1),
-        key(f"SELECT h.region, COUNT(*) FILTER (WHERE v.cost > 3) AS n {REGIONS}"),
+        key(f"SELECT h.region, COUNT(*) FILTER (WHERE v.cost > 3) AS n, COUNT(*) FILTER (WHERE v.cost > 4) {REGIONS}"),
         key(
             "SELECT h.region, COUNT(*) AS n FROM visits v JOIN hospitals h USING (hospital_id) WHERE v.cost > 3 "
             "GROUP BY 1"
