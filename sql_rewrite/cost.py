@@ -31,6 +31,7 @@ from sql_rewrite.bounded import BoundedCore
 from sql_rewrite.conditions_first import conditions_first
 from sql_rewrite.contribution import Contribution, NormedContribution
 from sql_rewrite.cost_below import Below, work_below
+from sql_rewrite.cost_usual import USUAL_SHARE, array_nanoseconds, usual_share
 from sql_rewrite.dialects.costs import EngineCosts
 from sql_rewrite.dialects.duckdb_costs import DUCKDB_COSTS
 from sql_rewrite.expression_cost import ExpressionMeter, Took
@@ -86,15 +87,6 @@ class Work:
     costs: EngineCosts = field(repr=False)
     """The table that all of it follows from."""
 
-
-USUAL_SHARE = 1 / 3
-"""The share of its worst case that a row usually costs: simple queries took about a quarter when this was measured."""
-
-_KEPT_SHARE = 1 / 2
-"""Of that where norms are kept and nothing is grouped by unit: it was a ninth of the worst case, of 10 million rows."""
-
-_SQUARES_SHARE = 2 / 3
-"""Of that where rows are read once more for those that share a cell: they are few, and in the worst case all."""
 
 ROWS_ASSUMED = 50_000
 """Rows of a table where none are declared: a prediction that is wrong makes answers later, and reveals no more."""
@@ -192,8 +184,8 @@ def _statement_work(given: BoundedCore, costs: EngineCosts, passes: int) -> _Sta
     expected = _expected(root) * times_tried(bounded.core.sources)
     if root.stored_units and (counts_units(bounded) or (normed and sums_are_norms(bounded))):
         expected = -(-expected // _ROWS_TOGETHER)
-    rows = (reads * below.row + expected * (usual.row + of_cell + choice * _cells_share(bounded))) * USUAL_SHARE
-    rows *= _KEPT_SHARE if shape is Shape.STORED else _SQUARES_SHARE if normed and finds_squares(bounded) else 1
+    rows = reads * below.row + expected * (usual.row + of_cell + choice * _cells_share(bounded))
+    rows = rows * usual_share(bounded) + array_nanoseconds(bounded)
     return _Statement(unit, rows, worst.operators + reads * below.operators)
 
 

@@ -19,7 +19,8 @@ from privacy.bounds import ValueBounds
 from privacy.histogram import HistogramOf
 from privacy.policy import Column, ColumnType, Table
 from privacy.statement import Statement, StatementKey, StatementSum
-from sql_rewrite.cost import ROWS_ASSUMED, SAFETY, USUAL_SHARE, Work
+from sql_rewrite.cost import ROWS_ASSUMED, SAFETY, Work
+from sql_rewrite.cost_usual import USUAL_SHARE
 from sql_rewrite.dialects.costs import EngineCosts
 from sql_rewrite.dialects.dialect import Dialect
 from sql_rewrite.dialects.duckdb import DUCKDB

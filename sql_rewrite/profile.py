@@ -29,7 +29,8 @@ from privacy.policy import ColumnType, Dataset, Table
 from privacy.statement import Statement, StatementKey, StatementSum
 from privacy.statistic import CoreStatistics, Estimate, KeyColumn, Keys, Sensitivity, Statistic, StatisticKind
 from privacy.unit import Neighbouring
-from sql_rewrite.cost import ROWS_ASSUMED, SAFETY, USUAL_SHARE, Work
+from sql_rewrite.cost import ROWS_ASSUMED, SAFETY, Work
+from sql_rewrite.cost_usual import USUAL_SHARE
 from sql_rewrite.dialects.costs import EngineCosts
 from sql_rewrite.dialects.dialect import Dialect
 from sql_rewrite.dialects.duckdb import DUCKDB

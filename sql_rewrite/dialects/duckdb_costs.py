@@ -164,13 +164,13 @@ DUCKDB_COSTS = EngineCosts(
     sorted_key=250.0,  # measured: 65, and up to 440 in one partition of a million rows
     window=1_500.0,  # measured: 1,100 for a sum over a frame of rows, 1,600 for the greatest text in one
     place=600.0,  # measured: 60 in one group, 350 with as many places in all groups as there may be
-    place_usual=180.0,  # of which a third is predicted (USUAL_SHARE)
+    place_usual=180.0,  # of which a part is predicted (cost_usual.py)
     unit=80.0,
     key=40.0,
     key_character=3.0,
     choice=200.0,
     factor=12.0,  # measured: 8 by a root
-    # Measured with the whole request, on 200,000 rows: of these a third is predicted (USUAL_SHARE).
+    # Measured with the whole request, on 200,000 rows: of these a third is predicted (cost_usual.py).
     cell=450.0,
     cell_sum=50.0,
     salt=5.0,
