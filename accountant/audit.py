@@ -24,6 +24,7 @@ from accountant.states import EntryKind, QueryStatus
 from accountant.tables import entries, ledger_meta, queries, readings, releases
 from privacy.composition import compose
 from privacy.events import event_from_json
+from privacy.values import Json
 
 __all__ = ["AuditReport", "Finding", "audit_ledger"]
 
@@ -226,13 +227,17 @@ def audit_ledger(connection: Connection) -> AuditReport:
     _answers(connection, auditor)
     _readings(connection, auditor, states)
     standing: dict[str, set[str]] = {}
+    raised: list[tuple[str, str, Json]] = []
     query_count = 0
     chosen = select(queries.c.id, queries.c.account, queries.c.state, queries.c.cores).order_by(queries.c.id)
     for row in connection.execution_options(yield_per=1000).execute(chosen):
         auditor.query(row, states)
         query_count += 1
         if row.state in (QueryStatus.SETTLED, QueryStatus.FAILED_CHARGED):
-            standing[row.id] = {core["core_key"] for core in json.loads(row.cores)["charged"]}
+            charged = json.loads(row.cores)["charged"]
+            standing[row.id] = {core["core_key"] for core in charged}
+            raised += [(row.id, core["core_key"], core) for core in charged if "base" in core]
+    _raised(connection, auditor, raised)
     release_count = 0
     for release_id, query_id, core_key in connection.execute(
         select(releases.c.id, releases.c.query_id, releases.c.core_key)
@@ -249,6 +254,30 @@ def audit_ledger(connection: Connection) -> AuditReport:
         hash=digest,
         findings=tuple(auditor.findings),
     )
+
+
+def _raised(connection: Connection, auditor: _Auditor, raised: list[tuple[str, str, Json]]) -> None:
+    """A release that was measured in addition to another one has the events of both, and that one is of this dataset.
+
+    Only what was measured in addition was charged (`_charge`), so what it rests on must have been charged before.
+    """
+    row = releases.c
+    for query_id, core_key, core in raised:
+        assert isinstance(core, dict)
+        base = core["base"]
+        found = connection.execute(
+            select(row.id, row.events, row.dataset).where(row.query_id == query_id, row.core_key == core_key)
+        ).one_or_none()
+        if found is None:
+            continue  # what failed released nothing
+        before = connection.execute(select(row.events, row.dataset).where(row.id == base["release"])).one_or_none()
+        if (
+            before is None
+            or before.dataset != found.dataset
+            or json.loads(before.events) != base["events"]
+            or json.loads(found.events) != [*base["events"], *core["events"]]
+        ):
+            auditor.find("uncharged_release", found.id, "it does not have the events of what it was made from")
 
 
 def _answers(connection: Connection, auditor: _Auditor) -> None:

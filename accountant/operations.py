@@ -187,7 +187,8 @@ def _keep(batch: Batch, query: QueryState, releases: Sequence[StoredRelease]) ->
         events = [event_to_json(event) for event in release.events]
         if (release.principal, release.dataset, release.query_id) != (query.principal, query.dataset, query.id):
             raise ValueError("a release must belong to the principal, the dataset and the query that post it")
-        if core["quality"] != units_down(release.quality, PICO) or core["events"] != events:
+        whole = [*core.get("base", {}).get("events", ()), *core["events"]]
+        if core["quality"] != units_down(release.quality, PICO) or whole != events:
             raise ValueError("a release must have the quality and the privacy events that were charged")
         kept.append((release, core["quality"], canonical_json(events)))
     for release, quality, stored in kept:

@@ -72,6 +72,12 @@ _BEST = (
     .order_by(release_table.c.quality.desc(), release_table.c.created.desc(), release_table.c.id.desc())
 )
 _BEST_OWN = _BEST.where(release_table.c.principal == bindparam("principal"))
+_BEST_OF = (
+    select(*(release_table.c[name] for name in ReleaseRow._fields))
+    .where(or_(release_table.c.core_key == bindparam("one"), release_table.c.core_key == bindparam("other")))
+    .order_by(release_table.c.quality.desc(), release_table.c.created.desc(), release_table.c.id.desc())
+)
+_BEST_OF_OWN = _BEST_OF.where(release_table.c.principal == bindparam("principal"))
 
 
 _HELD_COLUMNS = (release_table.c.id, release_table.c.core_key, release_table.c.quality, release_table.c.held)
@@ -112,6 +118,8 @@ class Reads:
         self._held_read = {
             finer: f"{text_of(_held_by_read(finer=finer), kind)} LIMIT {HELD_MAX}" for finer in (False, True)
         }
+        self._best_of = f"{text_of(_BEST_OF, kind)} LIMIT 1"
+        self._best_of_own = f"{text_of(_BEST_OF_OWN, kind)} LIMIT 1"
 
     def account(self, account: str) -> Account:
         """The account at this moment. Errors: UnknownAccount."""
@@ -304,6 +312,14 @@ class Reads:
     def find_held_read(self, account: str, frame: str, *, finer: bool = False) -> list[HeldRelease]:
         """The same of releases that an account was charged for reading."""
         return [_held(row) for row in self._rows(self._held_read[finer], {"account": account, "frame": frame})]
+
+    def find_best(self, keys: tuple[str, str], *, principal: str | None = None) -> StoredRelease | None:
+        """The best stored release under either of two keys, of equal ones the newest. Of that principal, if given."""
+        chosen, values = self._best_of, {"one": keys[0], "other": keys[1]}
+        if principal is not None:
+            chosen, values = self._best_of_own, {**values, "principal": principal}
+        rows = self._rows(chosen, values)
+        return _release(ReleaseRow._make(rows[0])) if rows else None
 
     def releases_of(self, query_id: str) -> list[StoredRelease]:
         """The releases that a query made itself, best first."""

@@ -15,6 +15,7 @@ from privacy.events import Event
 from privacy.values import Json
 
 __all__ = [
+    "Base",
     "Charged",
     "CoreCharge",
     "HeldRelease",
@@ -53,6 +54,26 @@ def storable(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Base:
+    """The stored release that a core is measured in addition to, and that its own release will contain.
+
+    `release` must be the best one under any of the `keys` that the reader has for free when the charge is made. Its
+    `events` are no part of that charge: it was paid for.
+    Errors: ValueError without a key or an event, or when a key is not a SHA-256.
+    """
+
+    release: str
+    keys: tuple[str, ...]
+    events: tuple[Event, ...]
+
+    def __post_init__(self) -> None:
+        if not self.keys or any(_CORE_KEY.match(key) is None for key in self.keys):
+            raise ValueError("a core key is a SHA-256 in lower-case hex")
+        if not self.events:
+            raise ValueError("a release has privacy events")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CoreCharge:
     """One private core that will be measured: its identity, its quality and its price as privacy events.
 
@@ -63,6 +84,7 @@ class CoreCharge:
     serve for a charge: not where their meaning was chosen by other releases, which are not among their events.
     `derived` are the keys and least qualities of releases of other questions from which this one's answer follows: they
     serve after all others.
+    With a `base` only the `events` of what is measured in addition are charged; the release's own are those of both.
     Errors: ValueError when a key is not a SHA-256, a quality is not positive or there is no event (a free
     measurement of rows does not exist).
     """
@@ -73,6 +95,7 @@ class CoreCharge:
     serving: tuple[tuple[str, Fraction], ...] = ()
     lent: bool = True
     derived: tuple[tuple[str, Fraction], ...] = ()
+    base: Base | None = None
 
     def __post_init__(self) -> None:
         for key, quality in ((self.core_key, self.quality), *self.serving, *self.derived):
@@ -87,6 +110,11 @@ class CoreCharge:
     def served_by(self) -> tuple[tuple[str, Fraction], ...]:
         """Keys and least qualities of the releases that serve in place of a charge."""
         return (*(self.serving or ((self.core_key, self.quality),)), *self.derived)
+
+    @property
+    def released(self) -> tuple[Event, ...]:
+        """The events of its release: all of what it is made of."""
+        return self.events if self.base is None else (*self.base.events, *self.events)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,8 +167,8 @@ class StoredRelease:
     `held` says what its sums measure and with which noise, for other questions of the same rows: those of the same
     `frame`, which is a frame of rows and groups, or of the same frame without the groups, `coarse`. They are None where
     no other question may use the sums. When it is handed to `Ledger.post`, `core_key`, `quality` and `events` must be
-    those of a core that the query was charged for, and `principal`, `dataset` and `query_id` those of the query;
-    `created` is set by the ledger.
+    those of a core that the query was charged for (the events after those of its base, where it has one), and
+    `principal`, `dataset` and `query_id` those of the query; `created` is set by the ledger.
     """
 
     id: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NotRequired, TypedDict
@@ -14,7 +14,7 @@ from accountant.entry import Amounts, canonical_json
 from accountant.errors import AccountFrozen, BudgetExhausted, IdempotencyConflict, PriceMoved, UnknownAccount
 from accountant.filter import Sums
 from accountant.reading import Read, choose_candidate
-from accountant.request import CoreCharge, ReserveRequest, Reuse, SharedAnswer
+from accountant.request import Base, CoreCharge, ReserveRequest, Reuse, SharedAnswer
 from accountant.rows import AccountState, QueryState, ReleaseHead
 from accountant.states import EntryKind, QueryStatus
 from privacy.composition import compose
@@ -52,6 +52,7 @@ class PreparedCore:
     loss: Loss
     stored: str
     lent: bool
+    base: Base | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +132,13 @@ class _Request(ABC):
         if self.request.reuse != Reuse.NONE:
             owner = "" if self.request.reuse == Reuse.ANY else self.request.principal
             needs.cores.update((owner, key) for core in self.cores for key, _ in core.serving)
+            bases = [key for core in self.cores if core.base is not None for key in core.base.keys]
+            needs.cores.update((owner, key) for key in bases)
         if self.request.reuse == Reuse.CHARGED:
             lent = [core for core in self.cores if core.lent]
             needs.shared.update((self.request.account, *serving) for core in lent for serving in core.serving)
+            of_lent = [key for core in lent if core.base is not None for key in core.base.keys]
+            needs.shared.update((self.request.account, key, 1) for key in of_lent)
 
     def _earlier(self, batch: Batch) -> ReserveOutcome | None:
         """The principal's query with this idempotency key. Errors: IdempotencyConflict; ValueError for a used id."""
@@ -194,19 +199,34 @@ class _Request(ABC):
         return Chosen(reused, tuple(read), tuple(charged))
 
     def _free(self, batch: Batch, core: PreparedCore, leaf: AccountState) -> ReleaseHead | None:
-        """The best release that serves for free: one's own, everybody's, or one that was charged for before."""
+        """The release that serves for free: the best of the first key that has one which is good enough."""
         if self.request.reuse == Reuse.NONE:
             return None
-        owner = None if self.request.reuse == Reuse.ANY else self.request.principal
         for key, least in core.serving:
-            best = batch.best_release(key, dataset=leaf.dataset, quality=least, principal=owner)
-            # The batch knows what the account read whenever one of its requests may use that: this one must, too.
-            charged = self.request.reuse == Reuse.CHARGED and core.lent
-            read = batch.best_read(leaf.id, key, dataset=leaf.dataset, quality=least) if charged else None
-            known = [release for release in (best, read) if release is not None]
+            known = self._known(batch, core, leaf, key, least)
             if known:
-                return max(known, key=lambda release: (release.quality, release.created, release.id))
+                return max(known, key=_rank)
         return None
+
+    def _known(self, batch: Batch, core: PreparedCore, leaf: AccountState, key: str, least: int) -> list[ReleaseHead]:
+        """The best releases of a key: one's own, or everybody's, and one that was charged for reading before."""
+        owner = None if self.request.reuse == Reuse.ANY else self.request.principal
+        best = batch.best_release(key, dataset=leaf.dataset, quality=least, principal=owner)
+        # The batch knows what the account read whenever one of its requests may use that: this one must, too.
+        charged = self.request.reuse == Reuse.CHARGED and core.lent
+        read = batch.best_read(leaf.id, key, dataset=leaf.dataset, quality=least) if charged else None
+        return [release for release in (best, read) if release is not None]
+
+    def _check_bases(self, batch: Batch, leaf: AccountState, charged: Sequence[PreparedCore]) -> None:
+        """Errors: PriceMoved where another release is the best by now than the one that a core's price rests on."""
+        for core in charged:
+            if core.base is None:
+                continue
+            known = []
+            if self.request.reuse != Reuse.NONE:
+                known = [one for key in core.base.keys for one in self._known(batch, core, leaf, key, 1)]
+            if not known or max(known, key=_rank).id != core.base.release:
+                raise PriceMoved(leaf.id)
 
     def _record(self, batch: Batch, leaf: AccountState, *, cores: str, charged: str) -> QueryState:
         request = self.request
@@ -236,13 +256,21 @@ class Reserve(_Request):
 
     def _prepare(self, core: CoreCharge) -> PreparedCore:
         quality = units_down(core.quality, PICO)
-        events = [event_to_json(event) for event in core.events]
+        stored: dict[str, Json] = {
+            "core_key": core.core_key,
+            "events": [event_to_json(event) for event in core.events],
+            "quality": quality,
+        }
+        if core.base is not None:
+            events: Json = [event_to_json(event) for event in core.base.events]
+            stored["base"] = {"events": events, "release": core.base.release}
         return PreparedCore(
             core.core_key,
             _serving(core),
             core.events[0].loss() if len(core.events) == 1 else compose(core.events),
-            canonical_json({"core_key": core.core_key, "events": events, "quality": quality}),
+            canonical_json(stored),
             core.lent,
+            core.base,
         )
 
     def apply(self, batch: Batch) -> ReserveOutcome:
@@ -252,6 +280,7 @@ class Reserve(_Request):
             return earlier
         path = self._path(batch)
         chosen = self._choose(batch, path)
+        self._check_bases(batch, path[-1], chosen.charged)
         serving = chosen.serving()
         if any(serving.get(key) != release for key, release in self.request.inputs.items()):
             raise PriceMoved(path[-1].id)
@@ -314,6 +343,11 @@ class Reserve(_Request):
             fresh = sum((core.loss for core in chosen.charged), ZERO_LOSS)
             if leaf.cost(Sums.of(fresh)) > most:
                 raise PriceMoved(leaf.id)
+
+
+def _rank(release: ReleaseHead) -> tuple[int, int, str]:
+    """Of two releases of one core the more exact one serves, of equal ones the newest."""
+    return release.quality, release.created, release.id
 
 
 def _serving(core: CoreCharge) -> tuple[tuple[str, int], ...]:

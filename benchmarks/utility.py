@@ -65,7 +65,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
 }
 """What is installed for each peer, in an environment of its own: their requirements exclude each other."""
 
-ROWS_SIDE_BY_SIDE = 650_000
+ROWS_SIDE_BY_SIDE = 200_000
 GROUP_SHARE = Fraction(1, 5)
 """How much of the delta of a new account is for hidden groups."""
 
@@ -114,11 +114,10 @@ def error_of(table: Table, truth: Draw, draws: Sequence[Draw]) -> Error:
         squares = np.array(
             [np.mean([(draw.get(cell, missing) - truth[cell]) ** 2 for cell in cells]) for draw in draws]
         )
-        mean = max(float(squares.mean()), 1e-300)  # counts without noise in every draw
-        values.append(math.sqrt(mean))
-        parts.append(float(squares.std(ddof=1)) / math.sqrt(len(squares)) / mean / 2)
-    together = math.exp(sum(map(math.log, values)) / len(values))
-    return Error(together, math.sqrt(sum(part * part for part in parts)) / len(parts))
+        values.append(math.sqrt(float(squares.mean())))
+        parts.append(float(squares.std(ddof=1)) / math.sqrt(len(squares)) / float(squares.mean()) / 2)
+    mean = math.exp(sum(map(math.log, values)) / len(values))
+    return Error(mean, math.sqrt(sum(part * part for part in parts)) / len(parts))
 
 
 class Ours:
@@ -157,8 +156,9 @@ class Ours:
             for place, query in enumerate(asked.queries):
                 for row in self._rows(query.sql(), who, each / len(asked.queries), delta):
                     group, numbers = ("", row) if query.by is None else (str(row[0]), row[1:])
-                    named = zip(query.statistics, numbers, strict=True)
-                    found.update({(place, name, group): float(n) for name, n in named if n is not None})
+                    found.update(
+                        {(place, name, group): float(n) for name, n in zip(query.statistics, numbers, strict=True)}
+                    )
         return found
 
     def _rows(self, sql: str, who: str, epsilon: Fraction, delta: Fraction | None = None) -> list[list[Any]]:

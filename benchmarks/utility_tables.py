@@ -162,10 +162,7 @@ def _written(
 
 def dataset_file(table: Table) -> Path:
     """The dataset file that says of a table what everybody knows of it."""
-    most = ", ".join(
-        f"{name}: {table.rows}" for name in ("rows_per_unit", "groups_per_unit", "rows_per_unit_and_group")
-    )
-    held = "key: person" if table.rows == 1 else f"contribution: {{{most}}}"
+    one = table.rows == 1
     path = table.file.with_suffix(".yaml")
     path.write_text(f"""\
 version: 2
@@ -174,7 +171,7 @@ unit: {{table: t, key: person}}
 tables:
   t:
     source: {{file: {table.file.name}}}
-    {held}
+    {"key: person" if one else f"contribution: {{rows_per_unit: {table.rows}}}"}
     columns:
       person: {{type: integer, nullable: false}}
       v: {{type: integer, bounds: [{table.bounds[0]}, {table.bounds[1]}], nullable: false}}

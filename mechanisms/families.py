@@ -22,6 +22,7 @@ from mechanisms.measurement import Measurement, root_up
 from mechanisms.measurements.choices import ExponentialMechanism, PermuteAndFlip
 from mechanisms.measurements.drawn_ranks import GaussianRanks, LaplaceRanks
 from mechanisms.measurements.gaussian import GaussianMeasurement
+from mechanisms.measurements.gaussian_combined import CombinedGaussian
 from mechanisms.measurements.gaussian_moments import GaussianMoments
 from mechanisms.measurements.gaussian_threshold import GaussianThresholdMeasurement
 from mechanisms.measurements.laplace import LaplaceMeasurement
@@ -309,6 +310,7 @@ FAMILIES: Mapping[NoiseFamily, Family] = registered(
                 GaussianRanks,
                 GaussianSmooth,
                 GaussianBlocks,
+                CombinedGaussian,
             ),
             power=2,
         ),

@@ -36,11 +36,18 @@ def _erfc(x: Floats) -> Floats:
 
 
 def weighted_quantiles(
-    laplace: Floats, variance: Floats, bounded: Floats, alpha: float, *, times: Floats | None = None
+    laplace: Floats,
+    variance: Floats,
+    bounded: Floats,
+    alpha: float,
+    *,
+    times: Floats | None = None,
+    wider: float = 1.0,
 ) -> Floats:
     """The t that |sum| exceeds with probability at most alpha, one per row.
 
-    `times` says how many variables each column of `laplace` and of `bounded` stands for; None for one each.
+    `times` says how many variables each column of `laplace` and of `bounded` stands for; None for one each. `wider` is
+    by how much the part without bounded errors has to reach further than one look at it does (`Measurement.widening`).
 
     Shape: `laplace` has the scales (weight times b) of independent Laplace variables, rows x variables, not negative;
     `variance` that of a normal part of each row; `bounded` the greatest absolute values of rounding errors, rows x
@@ -48,6 +55,11 @@ def weighted_quantiles(
     Ensures: the bounded errors are contained, either at their greatest or as if normal with the variance of their
     greatest (a bounded variable has no heavier tails: Hoeffding 1963), whichever is narrower.
     """
+    if wider > 1:
+        # At every one of many looks nothing is known of bounded errors but their greatest.
+        assert times is None
+        many: Floats = _quantiles(laplace, variance, alpha) * wider + bounded.sum(axis=-1)
+        return many
     counted = 1.0 if times is None else times
     squares = (bounded**2 * counted).sum(axis=-1)
     if times is not None:

@@ -130,6 +130,13 @@ class Measurement(ABC):
         The error of a coordinate is its noise and all rounding, in units of the grid.
         """
 
+    def widening(self, alpha: float) -> float:
+        """How many times wider than by the law of its noise an interval has to be that misses with at most alpha.
+
+        More than 1 where the noise was chosen after seeing values: its quantiles have this factor already.
+        """
+        return 1.0
+
     @abstractmethod
     def tail(self, weights: Floats, reach: float) -> Floats:
         """About P(|sum of weights * noise| > reach), one per row of weights; noise before its own rounding."""

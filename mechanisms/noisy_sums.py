@@ -14,7 +14,7 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypedDict, TypeVar
+from typing import NotRequired, TypedDict, TypeVar
 
 from mechanisms.estimates import Column, estimate_column, held_to, linear_form, of_nobody
 from mechanisms.families import MEASUREMENTS
@@ -50,15 +50,20 @@ class Stored(StoredMeasurement):
 
     estimates: Sequence[Mapping[str, Json]]
     sums: Sequence[Sequence[int]]
+    fine: NotRequired[Sequence[Sequence[int]]]
 
 
 @dataclass(frozen=True, slots=True)
 class NoisySums:
-    """Noisy sums of one statistic (cells x coordinates, in units of the measurement's grid) of the groups shown."""
+    """Noisy sums of one statistic (cells x coordinates, in units of the measurement's grid) of the groups shown.
+
+    `fine` are those of a mean of releases before its last rounding, in units of 2^-16 of the grid; None of others.
+    """
 
     measurement: Measurement
     values: Integers
     estimates: tuple[Estimate, ...]
+    fine: Integers | None = None
 
     @property
     def selects(self) -> bool:
@@ -113,6 +118,7 @@ def sums_to_plain(sums: Sequence[NoisySums]) -> list[Json]:
             **measurement_to_plain(one.measurement),
             "estimates": [_plain(estimate) for estimate in one.estimates],
             "sums": one.values.tolist(),
+            **({} if one.fine is None else {"fine": one.fine.tolist()}),
         }
         for one in sums
     ]
@@ -136,7 +142,8 @@ def sums_from_plain(stored: Sequence[Stored]) -> tuple[NoisySums, ...]:
         rows = one["sums"]
         values = integers(rows).reshape(len(rows), measurement.statistic.coordinates)
         estimates = tuple(_typed(Estimate, estimate) for estimate in one["estimates"])
-        result.append(NoisySums(measurement, narrow(values), estimates))
+        fine = integers(one["fine"]).reshape(values.shape) if "fine" in one else None
+        result.append(NoisySums(measurement, narrow(values), estimates, fine))
     return tuple(result)
 
 

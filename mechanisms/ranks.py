@@ -149,7 +149,7 @@ def reach(measurement: Measurement, fraction: Fraction, alpha: float) -> Floats:
     noise = (1 - _ROUNDING_PART) * alpha
     match measurement.law:
         case Law.NORMAL:
-            found = gaussian_two_sided(noise) * scale * weights
+            found = gaussian_two_sided(noise) * measurement.widening(noise) * scale * weights
         case Law.LAPLACE:
             found = scale * _laplace(weights, noise / 2)
         case Law.OTHER:
@@ -158,9 +158,10 @@ def reach(measurement: Measurement, fraction: Fraction, alpha: float) -> Floats:
             assert_never(measurement.law)
     # Errors of rounding are independent, at most a half, and as often up as down (Hoeffding 1963, Theorem 2).
     found = found + weights * math.sqrt(math.log(2 / (_ROUNDING_PART * alpha)) / 2)
-    if measurement.grid > 1:
-        # Those of the sums are at most a half as well, but not random.
-        found = found + weights * math.sqrt(tree.nodes) / 2
+    # Those of the sums, and of what a mean is made of, are bounded as well, but not random.
+    beside = measurement.rounding - 0.5
+    if beside > 0:
+        found = found + weights * math.sqrt(tree.nodes) * beside
     return found * float(measurement.grid * measurement.unit)
 
 

@@ -30,7 +30,7 @@ from privacy.release import ColumnKind, MechanismNote, ReleasedColumn
 from privacy.statistic import CoreStatistics, Statistic
 from privacy.values import Cell
 
-__all__ = ["ROWS_MAX", "counts_by_place", "counts_of_cells", "noisy_vector", "release", "single_sum"]
+__all__ = ["ROWS_MAX", "counts_by_place", "counts_of_cells", "noisy_vector", "notes_of", "release", "single_sum"]
 
 ROWS_MAX = 2**40
 """Rows of a table for which the plan's bounds hold; see moments.md."""
@@ -82,7 +82,7 @@ def release(
         rows=len(shown),
         columns=tuple(columns),
         confidence=decimal_text(confidence),
-        notes=_notes(core, calibration),
+        notes=notes_of(core, calibration),
         sums=told,
         family=calibration.family,
     )
@@ -376,7 +376,7 @@ def _sums(core: CoreStatistics, calibration: Calibration, noisy: dict[str, Integ
     )
 
 
-def _notes(core: CoreStatistics, calibration: Calibration) -> tuple[MechanismNote, ...]:
+def notes_of(core: CoreStatistics, calibration: Calibration) -> tuple[MechanismNote, ...]:
     """What was done to each statistic, for the analyst."""
     notes = []
     for statistic in core.statistics:

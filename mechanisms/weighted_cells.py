@@ -66,7 +66,8 @@ def weighted_sums(one: NoisySums, estimate: Estimate, weights: Floats, alpha: fl
             raise ValueError("the law of the noise is not one that adds up")
         case _:
             assert_never(measurement.law)
-    reach = weighted_quantiles(laplace, variance, np.abs(noise) * measurement.noise_rounding, alpha) + beside
+    rounding = np.abs(noise) * measurement.noise_rounding
+    reach = weighted_quantiles(laplace, variance, rounding, alpha, wider=measurement.widening(alpha)) + beside
     cells = one.values[:, 0].tolist()
     values = tuple(factor * sum(cells[place] for place in np.flatnonzero(row).tolist()) for row in weights)
     if factor.denominator == 1:

@@ -47,6 +47,8 @@ CODES: dict[str, str] = {
     "cannot_be_planned": "The engine cannot plan the generated statement, whatever the rows are. The fault is ours.",
     "budget_exhausted": "An account on the path cannot pay for the query.",
     "no_budget": "The caller has no account for this dataset.",
+    "above_max_cost": "The question would cost more than its max_cost.",
+    "not_sharpened": "The stored answer cannot be made more precise for less than a new one.",
     "policy_forbids": "The dataset's policy does not allow this query.",
     "window_closed": "The account's current window cannot pay; a later one may.",
     "execution_failed": "The query was started and gave no answer. It stays charged.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -13,6 +14,7 @@ from privacy.policy import Dataset
 from privacy.refusal import Finding, Refused
 
 __all__ = [
+    "above_max_cost",
     "above_policy",
     "delta_above_policy",
     "floor_above_policy",
@@ -69,6 +71,25 @@ def above_policy(leaf: Account, dataset: Dataset, *, own: bool) -> Refused:
         f"{decimal_text(leaf.limit.epsilon)}." + (" The asked own_epsilon needs more." if own else ""),
         instead=(f'"spend": {{"epsilon": "{text}"}}, or --epsilon {text} on a command line',),
     )
+
+
+def above_max_cost(cost: Fraction, most: Fraction) -> Refused:
+    """Of a question that would take more of the paying account than the request allows."""
+    return _refused(
+        code="above_max_cost",
+        what="the question is refused at its price",
+        why=f"It would take epsilon {float(cost):.6g} of the paying account, and its max_cost is {decimal_text(most)}. "
+        "Nothing was charged.",
+        instead=(
+            "ask for less: a smaller spend, or a wider accuracy",
+            f"allow more: a max_cost of at least {_up(cost)}",
+        ),
+    )
+
+
+def _up(cost: Fraction) -> str:
+    """A cost as the least number of six digits after the point that is not below it."""
+    return decimal_text(Fraction(math.ceil(cost * 10**6), 10**6))
 
 
 def floor_above_policy(least: Fraction, dataset: Dataset) -> Refused:

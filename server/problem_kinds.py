@@ -34,6 +34,8 @@ _REFUSAL_STATUS = {
     "budget_exhausted": 403,
     "no_budget": 403,
     "policy_forbids": 403,
+    "above_max_cost": 403,
+    "not_sharpened": 409,
     "window_closed": 403,
     "execution_failed": 500,
 }
@@ -83,6 +85,8 @@ _REFUSAL_INSTEAD = {
         "Ask an administrator to raise the limit.",
     ),
     "no_budget": ("Ask an administrator for a budget on this dataset.",),
+    "above_max_cost": ("Ask for less, or allow more: POST /v1/estimates shows the price for free.",),
+    "not_sharpened": ("Ask the question with the better wish: it is bought anew.",),
     "policy_forbids": ("GET /v1/datasets/{dataset} shows the limits of one query.",),
     "window_closed": ("Wait until available_at.",),
     "execution_failed": (

@@ -33,6 +33,8 @@ class Question:
     `report` asks an estimate for the whole report of the plan (journey/report.py).
     `started` is the moment of CURRENT_DATE and NOW(), None for texts that read no clock (sql_rewrite/lift_clock.py).
     `clause` is what the text asked for in GoogleSQL's spelling, which `sql` no longer has (journey/google.py).
+    `max_cost` is the greatest part of the account that all its charges may take, None for that of the policy.
+    `sharpens` refuses a question that is neither answered by a stored release nor by making one more precise.
     `body_hash` is the SHA-256 (hex) of the request in canonical form without `wait_ms`.
     """
 
@@ -61,6 +63,8 @@ class Question:
     started: datetime.datetime | None = None
     clause: Clause | None = None
     mechanism: QuantileMechanism | None = None
+    max_cost: Fraction | None = None
+    sharpens: bool = False
 
     def __post_init__(self) -> None:
         given = [

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import atexit
 import gc
-import os
-import sys
 from collections.abc import Generator
 
 import hypothesis
 import pytest
 
-from tests.halves import FromTheEnd
 from tests.skipped import skip_reasons, skip_table
 from tests.thinned import mark_sparse
 
@@ -31,22 +27,11 @@ def pytest_configure(config: pytest.Config) -> None:
     """Hypothesis draws the same examples in every run of the same test, and at night other ones; none has a time."""
     hypothesis.settings.register_profile("noisegate", derandomize=not config.getoption("--nightly"), deadline=None)
     hypothesis.settings.load_profile("noisegate")
-    config.pluginmanager.register(FromTheEnd())
-    if hasattr(config, "workerinput"):
-        atexit.register(_leave)  # before any other, so that it comes last
 
 
-def pytest_unconfigure(config: pytest.Config) -> None:
+def pytest_unconfigure() -> None:
     """What was made before the tests is freed at the end as well: DuckDB reports what is not."""
-    if not hasattr(config, "workerinput"):
-        gc.unfreeze()
-
-
-def _leave() -> None:
-    """Ends a process that ran tests for another one. To free millions of objects one by one would take seconds."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(0)
+    gc.unfreeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import assert_never
 
 import numpy as np
@@ -32,7 +33,7 @@ def simulated_sum(numbers: Numbers, place: int, identity: Identity) -> CellError
     read = set() if output is None else {(core, name) for core, name, _ in output.trace.reads}
     known = [source.sums for source in (numbers.sources[key] for key in read) if source.sums is not None]
     heavy = any(_is_heavy(sums.measurement.law) for sums in known)
-    z = gaussian_two_sided(numbers.alpha)
+    z = gaussian_two_sided(numbers.alpha) * _wider(numbers, place, identity)
     draws = len(values) * 0.4 if heavy else len(values)
     if heavy:
         z = max(z, math.log(1 / numbers.alpha) / math.sqrt(2))
@@ -59,7 +60,21 @@ def simulated(numbers: Numbers, place: int, identity: Identity) -> CellError:
     values = numbers.scenarios.draws.get((identity, place), [])
     if len(values) < 0.9 * numbers.scenarios.drawn:
         return CellError(reason=NoInterval.UNDEFINED)
-    return spread(values, numbers.alpha)
+    found, wider = spread(values, numbers.alpha), _wider(numbers, place, identity)
+    value = numbers.shown(place).get(identity)
+    if wider == 1 or found.low is None or found.high is None or value is None:
+        return found
+    # At every look: the ends are moved away from the value as they would be for a normal error.
+    low, high = value - wider * (value - found.low), value + wider * (found.high - value)
+    return replace(found, low=min(low, found.low), high=max(high, found.high))
+
+
+def _wider(numbers: Numbers, place: int, identity: Identity) -> float:
+    """By how much intervals of a cell have to be wider because the precision of what it reads was raised."""
+    output, _ = branch_of(numbers.plan.outputs[place], identity)
+    read = set() if output is None else {(core, name) for core, name, _ in output.trace.reads}
+    known = [source.sums for source in (numbers.sources[key] for key in read) if source.sums is not None]
+    return max((sums.measurement.widening(numbers.alpha) for sums in known), default=1.0)
 
 
 def spread(values: Sequence[float], alpha: float) -> CellError:

@@ -11,7 +11,7 @@ import numpy as np
 from mechanisms.estimates import linear_form
 from mechanisms.interval import Floats
 from mechanisms.linear import weighted_quantiles
-from mechanisms.measurement import Law
+from mechanisms.measurement import Law, Measurement
 from mechanisms.noisy_sums import NoisySums
 from server.derived.cells import CellError, Identity, IntervalMethod, NoInterval, Way, finite_number, none
 from server.derived.released_numbers import Numbers, row_of
@@ -91,11 +91,14 @@ def _weighted(
 
     Noise is drawn in whole numbers, so whole weights of counts make whole errors: those within a reach are within its
     whole part, and the ends are whole numbers too.
+
+    Sums whose precision was raised have intervals that hold at every look (gaussian_combined.md, Proposition 3): each
+    such statistic has its part of `alpha`, and all others together have one.
     """
     parts: dict[tuple[int, int | None], Floats] = {}
     sums: dict[int, NoisySums] = {}
-    roundings: list[Floats] = []
-    variance, spread = np.zeros(len(identities)), np.zeros(len(identities))
+    spread = np.zeros(len(identities))
+    noises: dict[int | None, _Noise] = {None: _Noise(len(identities))}
     whole = np.ones(len(identities), dtype=bool)
     for j, (key, row) in enumerate(cells):
         one = numbers.sources[key].sums
@@ -112,35 +115,56 @@ def _weighted(
         sums[id(one)] = one
         parts[id(one), row] = parts.get((id(one), row), 0) + vector
         if estimate.integer and not exactly:
-            roundings.append(np.abs(matrix[:, j, None]) / 2)
+            noises[None].bounded.append(np.abs(matrix[:, j, None]) / 2)
             spread = spread + matrix[:, j] ** 2 / 12
-    laplace: list[Floats] = []
     beside = np.zeros(len(identities))
     for whose, vector, moved in _by_noise(parts, sums):
         measurement = sums[whose].measurement
         spread = spread + measurement.noise_variances(vector)
         beside = beside + moved
+        raised = whose if measurement.widening(alpha) > 1 else None
+        noises.setdefault(raised, _Noise(len(identities))).add(measurement, vector)
+    used = {raised: noise for raised, noise in noises.items() if noise.bounded or len(noises) == 1}
+    reach = beside
+    for raised, noise in used.items():
+        share = alpha / len(used)
+        reach = reach + noise.reach(share, 1.0 if raised is None else sums[raised].measurement.widening(share))
+    # Of a reach that floating-point numbers make a hair too small the next whole number is meant.
+    reach = np.where(whole, np.floor(reach * (1 + 1e-12) + 1e-9), reach)
+    return _within(numbers.shown(place), identities, reach, spread)
+
+
+class _Noise:
+    """The noise of some of the numbers in weighted sums, which is independent of that of the others."""
+
+    def __init__(self, rows: int) -> None:
+        self.bounded: list[Floats] = []
+        self._laplace: list[Floats] = []
+        self._variance: Floats = np.zeros(rows)
+
+    def add(self, measurement: Measurement, vector: Floats) -> None:
+        """The noise of one statistic with these weights."""
         scaled = measurement.scaled(vector)
         match measurement.law:
             case Law.LAPLACE:
-                laplace.append(np.abs(scaled))
+                self._laplace.append(np.abs(scaled))
             case Law.NORMAL:
-                variance = variance + (scaled**2).sum(axis=-1)
+                self._variance = self._variance + (scaled**2).sum(axis=-1)
             case Law.OTHER:
                 raise AssertionError("simulated, or in a box")
             case _:
                 assert_never(measurement.law)
-        roundings.append(np.abs(vector) * measurement.noise_rounding)
-    reach = weighted_quantiles(
-        np.concatenate(laplace, axis=-1) if laplace else np.zeros((len(identities), 0)),
-        variance,
-        np.concatenate(roundings, axis=-1),
-        alpha,
-    )
-    reach = reach + beside
-    # Of a reach that floating-point numbers make a hair too small the next whole number is meant.
-    reach = np.where(whole, np.floor(reach * (1 + 1e-12) + 1e-9), reach)
-    return _within(numbers.shown(place), identities, reach, spread)
+        self.bounded.append(np.abs(vector) * measurement.noise_rounding)
+
+    def reach(self, alpha: float, wider: float) -> Floats:
+        """What it exceeds with probability at most alpha in size, one for each row."""
+        return weighted_quantiles(
+            np.concatenate(self._laplace, axis=-1) if self._laplace else np.zeros((len(self._variance), 0)),
+            self._variance,
+            np.concatenate(self.bounded, axis=-1) if self.bounded else np.zeros((len(self._variance), 0)),
+            alpha,
+            wider=wider,
+        )
 
 
 def _within(

@@ -10,6 +10,7 @@ import secrets
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 
 from accountant.account import Account
 from accountant.errors import BudgetExhausted, LedgerError, Nominal
@@ -32,11 +33,13 @@ from server.journey.query import Admitted, Asked, Paid, Prepared, Quote, ToRun
 from server.journey.quoting import Quoting
 from server.journey.repeats import AnswerParts, Repeats
 from server.journey.reuse import Reusable, Stored
+from server.journey.sharpening import Offered, offered_means, refuse_cost, refuse_unsharpened, sharpened
 from server.journey.sizes import Sizes
 from server.journey.stages import at_origins
 from server.journey.stored_choices import Served, StoredChoices
 from server.journey.two_charges import Learned, first_priced
 from server.journey.wire_answer import answer, shared_part
+from server.journey.wire_sharpened import with_means
 from server.log import logger
 from server.question import Question
 
@@ -87,20 +90,26 @@ class Admission:
             return prepared, quoting.quote(earlier.priced, reusable, earlier.charges[: len(prepared.cores)])
         priced = quoting.price()
         question, prepared, _ = at_origins(question, prepared, priced, path[0], self._stored)
-        charges, reusable = self._offered(question, prepared, priced, path[0])
+        offered = self._offered(question, prepared, priced, path[0])
+        found = sharpened(question, prepared, priced, offered, path)
         if priced is not None:
-            quoting.refuse(priced, self._stored, reusable)
-        return prepared, quoting.quote(priced, reusable, charges[: len(prepared.cores)])
+            quoting.refuse(priced, self._stored, found.reusable)
+        refuse_cost(
+            question, needed_charges(prepared, priced, found.charges, found.reusable.serve()), found.reusable, path[0]
+        )
+        quote = quoting.quote(found.priced, found.reusable, found.charges[: len(prepared.cores)])
+        return prepared, with_means(replace(quote, raised=found.raised, whole=found.whole))
 
     def _offered(
         self, question: Question, prepared: Prepared, priced: pricing.Priced | None, account: Account
-    ) -> tuple[tuple[CoreCharge, ...], Reusable]:
+    ) -> Offered:
         """The charges of a question, and the stored releases that serve it: its own ones, and those of others."""
         dataset, cores = prepared.plan.dataset, len(prepared.cores)
         charges = charges_of(prepared, priced)
         reusable = Reusable(self._stored, question, dataset, charges, account, cores=cores)
-        more = with_derived(charges, reusable, self._stored, question, prepared, priced, account)
-        return (more, reusable.beside(more)) if more != charges else (charges, reusable)
+        found = offered_means(question, prepared, priced, charges, reusable)
+        more = with_derived(found.charges, reusable, self._stored, question, prepared, priced, account)
+        return replace(found, charges=more, reusable=reusable.beside(more))
 
     def priced(self, question: Question) -> tuple[Prepared, pricing.Priced | None]:
         """Steps 2 to 4 of one of several texts that are compared: noise and price, and no more. Errors: Refused."""
@@ -142,22 +151,28 @@ class Admission:
         quoting = Quoting(question, prepared, path)
         priced = quoting.price()
         question, prepared, inputs = at_origins(question, prepared, priced, path[0], self._stored, query_id)
-        charges, reusable = self._offered(question, prepared, priced, path[0])
+        offered = self._offered(question, prepared, priced, path[0])
+        found = sharpened(question, prepared, priced, offered, path)
+        reusable, charges = found.reusable, found.charges
         asked = Asked(
             query_id=query_id,
             question=question,
             prepared=prepared,
-            priced=priced,
+            priced=found.priced,
             charges=charges
             if len(charges) == len(prepared.cores)
             else needed_charges(prepared, priced, charges, reusable.serve()),
             path=path,
-            inputs=inputs,
+            inputs={**inputs, **found.inputs},
+            raised=found.raised,
+            whole=found.whole,
         )
         if self._free.wait_seconds(question.principal) and all(reusable.serve()):
             self._refuse_free_answer(question)
         if priced is not None:
             quoting.refuse(priced, self._stored, reusable)
+        refuse_cost(question, asked.charges, reusable, path[0])
+        refuse_unsharpened(question, asked.charges, found, reusable)
         return self._reserved(asked, reusable, started)
 
     def _reserved(self, asked: Asked, reusable: Reusable, started: float) -> Admitted:
@@ -183,6 +198,7 @@ class Admission:
         """
         priced, charges = self._first_priced(question, prepared, path)
         reusable = Reusable(self._stored, question, prepared.plan.dataset, charges, path[0], cores=0)
+        refuse_cost(question, charges, reusable, path[0])
         asked = Asked(
             query_id=query_id,
             question=question,
@@ -212,6 +228,7 @@ class Admission:
         """What an estimate says of a question of two charges."""
         priced, charges = self._first_priced(question, prepared, path)
         reusable = Reusable(self._stored, question, prepared.plan.dataset, charges, path[0], cores=0)
+        refuse_cost(question, charges, reusable, path[0])
         return Quote(priced, path, reusable.serving, [], (), None, [""] * len(prepared.cores), histograms_only=True)
 
     def second(self, query: ToRun, learned: Learned) -> ToRun:
@@ -225,7 +242,9 @@ class Admission:
     def _second(self, query: ToRun, learned: Learned) -> ToRun:
         """The second charge, on the accounts as they are now. Errors: as of `second`, and PriceMoved."""
         first = query.asked
-        question = replace(first.question, idempotency_key=None)
+        spent = sum((one.epsilon for one in query.paid.charged if one.account == first.path[0].id), Fraction(0))
+        left = None if first.question.max_cost is None else max(first.question.max_cost - spent, Fraction(0))
+        question = replace(first.question, idempotency_key=None, max_cost=left)
         path = tuple(self._ledger.path(first.path[0].id))
         prepared = first.prepared
         if learned.values:

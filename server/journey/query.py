@@ -12,6 +12,7 @@ from accountant.request import Charged, CoreCharge, Reserved, StoredRelease
 from mechanisms.calibrate import part_of
 from mechanisms.families import NoiseFamily
 from mechanisms.released_table import ReleasedTable
+from mechanisms.sharpening import Difference
 from privacy.aggregate import AggregateFunction
 from privacy.norms import NormPower
 from privacy.refusal import Finding
@@ -31,7 +32,7 @@ from sql_rewrite.frames import Frame, frame_of, wanted
 from sql_rewrite.plan import Aggregate, Plan
 from sql_rewrite.plan_key import core_key
 
-__all__ = ["Admitted", "Asked", "Histogram", "Paid", "Prepared", "Quote", "ToRun"]
+__all__ = ["Admitted", "Asked", "Histogram", "Paid", "Prepared", "Quote", "Raised", "ToRun"]
 
 NONE_SHOWN: Mapping[str, int] = MappingProxyType({})
 
@@ -154,6 +155,15 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
+class Raised:
+    """A stored release that is made more precise: its record, its table, and what is bought beside it."""
+
+    base: StoredRelease
+    table: ReleasedTable
+    difference: Difference
+
+
+@dataclass(frozen=True, slots=True)
 class Quote:
     """What was found out about the price of a question.
 
@@ -175,6 +185,10 @@ class Quote:
     """Whether the price is that of histograms alone: they say what the sums cost, which are a charge of their own."""
     charges: Sequence[CoreCharge] = ()
     """The charges of the cores, in the order of the plan: they say which stored releases serve."""
+    raised: Mapping[str, Raised] = field(default_factory=dict)
+    """The stored releases that would be made more precise, by the core's key."""
+    whole: Fraction | None = None
+    """What it would cost to buy all of them anew; None where none is made more precise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,6 +209,10 @@ class Asked:
     """Whether the charges are those of histograms alone, whose sums are a charge of their own."""
     inputs: Mapping[str, str | None] = field(default_factory=dict)
     """Which stored release later stages read, by the key of its charge; None for one that the question makes."""
+    raised: Mapping[str, Raised] = field(default_factory=dict)
+    """The stored releases that are made more precise, by the key of their charge."""
+    whole: Fraction | None = None
+    """What it would cost to buy all of them anew; None where none is made more precise."""
 
     @property
     def sums(self) -> tuple[CoreCharge, ...]:

@@ -41,19 +41,29 @@ def law_of(core: CoreStatistics, family: NoiseFamily, *, levels: str = "") -> La
 
 
 def release_key(
-    core_key: str, family: NoiseFamily, *, delta: Fraction, levels: str = "", law: Law | None = None
+    core_key: str,
+    family: NoiseFamily,
+    *,
+    delta: Fraction,
+    levels: str = "",
+    law: Law | None = None,
+    raised: bool = False,
 ) -> str:
     """The key (SHA-256, hex) of a core's releases with this family of noise and this delta of its selection.
 
     `delta` is that of the core alone, zero where its groups are public. `levels` are those that are measured together,
     as text: another split of the price over them is another release. Empty where the finest one is measured alone.
     `law` is None for noise as earlier versions drew it.
+    `raised` ones are means of a release and what was bought beside it (sharpening.py): their intervals hold at every
+    look, so that one of as much noise as a fresh release is wider.
     """
-    body = {"core": core_key, "delta": fraction_to_text(delta), "noise": family.value, "version": 1}
+    body: dict[str, object] = {"core": core_key, "delta": fraction_to_text(delta), "noise": family.value, "version": 1}
     if levels:
         body["levels"] = levels
     if law is not None:
         body["law"] = law.name
+    if raised:
+        body["raised"] = True
     return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 

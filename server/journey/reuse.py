@@ -26,6 +26,14 @@ __all__ = ["Reusable", "Stored", "serves"]
 _SHARED: Mapping[Sharing, Reuse] = {Sharing.NO: Reuse.OWN, Sharing.CHARGED: Reuse.CHARGED, Sharing.FREE: Reuse.ANY}
 
 
+_EPOCH = datetime.datetime.min.replace(tzinfo=datetime.UTC)
+
+
+def _rank(release: StoredRelease) -> tuple[Fraction, datetime.datetime, str]:
+    """The more exact one first, of equal ones the newest."""
+    return release.quality, release.created or _EPOCH, release.id
+
+
 class Stored:
     """The stored releases of the ledger."""
 
@@ -71,6 +79,10 @@ class Stored:
         if reuse is Reuse.CHARGED:
             found += self._ledger.find_held_read(account.id, frame)
         return found
+
+    def best(self, keys: tuple[str, str], *, principal: str | None) -> StoredRelease | None:
+        """The best release under either key, of that principal where one is given."""
+        return self._ledger.find_best(keys, principal=principal)
 
     def most_rows(self, counting_key: str, question: Question) -> float | None:
         """The most rows that any public group has by the asker's own stored count; None without one."""
@@ -133,11 +145,32 @@ class Reusable:
 
     def beside(self, charges: Sequence[CoreCharge]) -> Reusable:
         """The same for charges that are served by more releases."""
+        if charges == self._charges:
+            return self
         return Reusable(self._stored, self._question, self._dataset, charges, self._account, cores=self._cores)
 
     def histogram(self, keys: Sequence[str]) -> StoredRelease | None:
         """The stored histogram of norms of the first of these keys that has one which may be read for free."""
         return self._stored.free(keys, self._allowed, self._question.principal, self._account)
+
+    def base(self, keys: tuple[str, str], *, lent: bool) -> StoredRelease | None:
+        """The best release under either key that may be read for free, to be made more precise.
+
+        `lent` says that releases which were read for a charge count. None where the question wants none that is stored,
+        or none that is so old.
+        """
+        allowed, principal = self._allowed, self._question.principal
+        if allowed is Reuse.NONE:
+            return None
+        found = self._stored.best(keys, principal=None if allowed is Reuse.ANY else principal)
+        if allowed is Reuse.CHARGED and lent:
+            read = [self._stored.free([key], Reuse.CHARGED, principal, self._account) for key in keys]
+            found = max((one for one in (found, *read) if one is not None), key=_rank, default=None)
+        most = self._question.max_staleness_s
+        if found is not None and found.created is not None and most is not None:
+            oldest = self._stored.now() - datetime.timedelta(seconds=most)
+            return None if found.created < oldest else found
+        return found
 
     def serve(self) -> list[bool]:
         """Of each core, whether a stored release serves it for free."""

@@ -23,6 +23,7 @@ from mechanisms import release as releasing
 from mechanisms.calibrate import Calibration
 from mechanisms.randomness import BitSource
 from mechanisms.released_table import ReleasedTable
+from mechanisms.sharpening import mean_of
 from privacy.norms import norms_name
 from privacy.refusal import ExecutionFailed, Refused
 from privacy.release import BoundsSource, NormSource
@@ -324,7 +325,6 @@ class Running:
                 )
             else:
                 table = self._fresh(query, place, made, lease, visible)
-                table = replace(table, bounds=prepared.bounds.get(core.described.name, ()))
                 stored = for_others(self._stored(query, charge, table), core, prepared, charge, table)
                 made.fresh.append(stored)
             made.used[charge.core_key] = replace(stored, body=b"", held=None)
@@ -352,7 +352,7 @@ class Running:
             principal=query.asked.question.principal,
             dataset=query.asked.prepared.plan.dataset.name,
             query_id=query.query_id,
-            events=charge.events,
+            events=charge.released,
             body=answer_rows.to_stored(table),
         )
 
@@ -363,11 +363,17 @@ class Running:
         prepared, priced = query.asked.prepared, query.asked.priced
         assert priced is not None
         core, histogram = prepared.cores[place], prepared.histograms[place]
+        raised = query.asked.raised.get(query.asked.charges[place].core_key)
+        bounds = prepared.bounds.get(core.described.name, ())
+        if raised is not None:
+            drawn = raised.difference.drawn
+            table = self._measured(query, core.described, prepared.statements[place], drawn, made, lease, visible)
+            return mean_of(core.described, raised.table, table, query.asked.question.confidence)
         if histogram is None:
             table = self._measured(
                 query, core.described, prepared.statements[place], priced.calibration, made, lease, visible
             )
-            return replace(table, norms=prepared.notes.get(core.described.name, ()))
+            return replace(table, norms=prepared.notes.get(core.described.name, ()), bounds=bounds)
         told, source = self._histogram(query, histogram.release_key(priced.family), made, lease, visible)
         chosen = choose_norms(core, priced.calibration, told, source=source)
         require_reserved(query.asked.charges[place].events, chosen.calibration.events_of(core.described.name))
@@ -375,7 +381,7 @@ class Running:
         made.kept_of = ""
         statement = lower(chosen.core, self._dialect, shared=shared)
         table = self._measured(query, chosen.core.described, statement, chosen.calibration, made, lease, visible)
-        return replace(table, norms=chosen.notes)
+        return replace(table, norms=chosen.notes, bounds=bounds)
 
     def _histogram(
         self, query: ToRun, key: str, made: _Made, lease: EngineLease | None, visible: VisibleRun

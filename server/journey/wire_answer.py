@@ -35,6 +35,7 @@ from server.journey.wire_derived import derived_json
 from server.journey.wire_held import held_warnings
 from server.journey.wire_norms import cut_warnings, norm_json
 from server.journey.wire_parts import answer_parts
+from server.journey.wire_sharpened import sharpened_json
 from server.pricing import Priced
 from sql_rewrite.plan_warnings import answer_warnings
 
@@ -160,6 +161,9 @@ def answer(asked: Asked, paid: Paid, parts: AnswerParts, account: Account, *, fi
             "of": {"epsilon": decimal_text(account.limit.epsilon), "delta": decimal_text(account.limit.delta)},
             "own": own_json(events, account, prepared.plan.dataset),
             "saved": _saved(priced, _free_cores(asked, paid), len(prepared.cores), account),
+            "sharpened": sharpened_json(
+                asked.raised, asked.whole, priced, [one.core_key for one in asked.sums], account
+            ),
             "remaining": remaining_json(account),
         },
     }

@@ -27,6 +27,7 @@ from server.journey.wire_choice import choice_warnings, expected_choices_json
 from server.journey.wire_errors import by_rows_json, errors_by_rows, expected_columns, unbounded_columns
 from server.journey.wire_norms import norm_json, open_norms_json
 from server.journey.wire_parts import estimate_parts, fresh_names
+from server.journey.wire_sharpened import bought_events, sharpened_json
 from server.pricing import Priced, delta_that_fits
 from server.question import Question
 from server.spends import cost_on
@@ -98,6 +99,7 @@ def estimate(question: Question, prepared: Prepared, quote: Quote) -> dict[str, 
         "curve": [
             _point(foresee(prepared, point, quote.histograms), prepared, question, leaf) for point in quote.curve
         ],
+        "sharpening": sharpened_json(quote.raised, quote.whole, priced, quote.keys, leaf),
         "reusable": [f"/v1/releases/{release.id}" for release in reusable.values()],
         "policy_version": prepared.plan.dataset.policy_version,
         "data_version": prepared.plan.dataset.data_version,
@@ -256,16 +258,16 @@ def _fresh(prepared: Prepared, quote: Quote) -> list[str]:
 def _loss(prepared: Prepared, quote: Quote) -> Loss:
     """The loss of what no stored release answers: what would be charged."""
     assert quote.priced is not None
-    calibration = quote.priced.calibration
-    return compose([event for name in _fresh(prepared, quote) for event in calibration.events_of(name)])
+    return compose([event for name in _fresh(prepared, quote) for event in bought_events(quote, name)])
 
 
 def _used(prepared: Prepared, quote: Quote) -> list[Event]:
     """The events of everything that the answer would use: stored releases where they serve, fresh ones elsewhere."""
     if quote.priced is None:
         return []
-    events = [event for name in _fresh(prepared, quote) for event in quote.priced.calibration.events_of(name)]
-    return [*events, *(event for stored in quote.reusable.values() for event in stored.events)]
+    events = [event for name in _fresh(prepared, quote) for event in bought_events(quote, name)]
+    stored = [*quote.reusable.values(), *(one.base for one in quote.raised.values())]
+    return [*events, *(event for one in stored for event in one.events)]
 
 
 def _stored_tables(prepared: Prepared, quote: Quote, question: Question) -> dict[str, ReleasedTable]:

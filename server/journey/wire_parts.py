@@ -13,6 +13,7 @@ from privacy.composition import compose
 from privacy.events import Event
 from server.journey.query import Asked, Prepared, Quote, ToRun
 from server.journey.wire_amounts import epsilon_text, own_json, share_text
+from server.journey.wire_sharpened import bought_events
 from server.pricing import Priced
 
 __all__ = ["Part", "answer_parts", "estimate_parts", "fresh_names"]
@@ -41,7 +42,7 @@ def estimate_parts(
     if priced is None:
         return []
     events = {
-        part: [event for name in names for event in priced.calibration.events_of(name)]
+        part: [event for name in names for event in bought_events(quote, name)]
         for part, names in fresh_names(prepared, quote).items()
     }
     return _parts(events, priced, cost, quote.path[0], prepared, charge=1, query=query)

@@ -258,6 +258,13 @@ class QueryBody(RequestModel):
         int | None, Field(ge=0, le=10**9, description="Greatest age in seconds of a release that may answer.")
     ] = None
     budget: AccountId | None = None
+    max_cost: Annotated[
+        Epsilon | None,
+        Field(
+            description="The greatest part of the paying account's epsilon that all charges of the question may take; "
+            "where it would be more, the question is refused. Default: what the policy allows."
+        ),
+    ] = None
     wait_ms: Annotated[int, Field(ge=0, le=WAIT_MS_MAX, description="How long to wait for the answer before 202.")] = (
         WAIT_MS_DEFAULT
     )

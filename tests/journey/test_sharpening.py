@@ -1,0 +1,200 @@
+"""Precision is bought and not bought again: a better wish costs the difference to what is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from mechanisms import gateway, sharpening
+from mechanisms.calibrate import Calibration
+from mechanisms.measurement import Integers, Measurement, Perturbed
+from mechanisms.measurements.gaussian_combined import CombinedGaussian
+from mechanisms.noisy_sums import sums_from_plain
+from mechanisms.randomness import BitSource
+from privacy.composition import compose
+from privacy.events import Event
+from privacy.numbers import PICO
+from server.answer_rows import from_stored
+from server.services import Services
+from tests.journey.clinic import answer_to, question
+
+SEXES = "SELECT sex, COUNT(*) AS n, AVG(age) AS a, AVG(salary) / COUNT(*) AS z FROM people GROUP BY sex"
+
+
+class Desk:
+    """An analyst, and what their account spent."""
+
+    def __init__(self, services: Services, name: str) -> None:
+        self.services, self.name = services, name
+
+    def ask(self, sql: str = SEXES, **options: Any) -> dict[str, Any]:
+        """An answer."""
+        return answer_to(self.services, question(sql, self.name, **{"epsilon": None, **options}))
+
+    def quote(self, sql: str = SEXES, **options: Any) -> dict[str, Any]:
+        """An estimate."""
+        asked = question(sql, self.name, **{"epsilon": None, **options})
+        return dict(self.services.journey.estimate(asked))
+
+    def spent(self) -> Fraction:
+        """Mu squared of the analyst's account."""
+        (account,) = [one for one in self.services.ledger.accounts(dataset="clinic") if one.principal == self.name]
+        return (account.spent.mu_squared or 0) * PICO
+
+
+@pytest.fixture
+def desk(services: Services, analyst: Callable[..., str]) -> Desk:
+    """Somebody new."""
+    return Desk(services, analyst())
+
+
+def errors(answer: dict[str, Any]) -> list[float]:
+    """The standard errors of the first row."""
+    return [error for error in answer["standard_errors"][0] if error is not None]
+
+
+def test_a_better_wish_costs_the_difference_and_answers_like_a_fresh_one(
+    desk: Desk, analyst: Callable[..., str]
+) -> None:
+    """Of all columns; a repeat is free, a poorer wish too, and the next wish rests on what was made."""
+    first = desk.ask(epsilon="1")
+    one = desk.spent()
+    told = desk.quote(epsilon="2")
+    second = desk.ask(epsilon="2")
+    fresh = Desk(desk.services, analyst())
+    whole = fresh.ask(epsilon="2")
+    assert Fraction(0) < 2 * one - desk.spent() <= 10 * PICO
+    assert fresh.spent() - desk.spent() <= 10 * PICO
+    assert first["accounting"]["sharpened"] is None
+    assert second["accounting"]["charged"][0]["epsilon"] == told["price"]["epsilon"] == "1"
+    assert second["accounting"]["sharpened"]["anew"]["epsilon"] == "2"
+    assert told["sharpening"]["anew"]["epsilon"] == "2"
+    assert second["provenance"]["mechanisms"][0]["mechanism"] == "gaussian_combined"
+    assert errors(second) == pytest.approx(errors(whole), rel=0.2)
+    assert errors(second)[0] < errors(first)[0]
+    spent = desk.spent()
+    assert desk.ask(epsilon="2")["rows"] == second["rows"]
+    assert desk.ask(epsilon="1.5")["accounting"]["reused"]
+    assert desk.spent() == spent
+    desk.ask(epsilon="3")
+    assert abs(desk.spent() - 3 * one) <= 20 * PICO
+    assert desk.services.ledger.audit().findings == ()
+
+
+def test_the_release_has_the_events_of_all_that_is_in_it(desk: Desk) -> None:
+    """Whoever reads it for a charge pays for both; its law is that of the sums that are stored."""
+    desk.ask(epsilon="1")
+    answer = desk.ask(epsilon="2.5")
+    release = desk.services.ledger.release(answer["provenance"]["releases"][0])
+    assert release is not None
+    whole = compose(release.events).mu_squared
+    assert whole is not None
+    assert abs(whole - desk.spent()) <= 5 * PICO
+    for sums in from_stored(release.body, "c0", Fraction(95, 100)).sums or ():
+        assert isinstance(sums.measurement, CombinedGaussian)
+        assert sums.measurement.looks == 2
+        assert sums.fine is not None
+
+
+def drawn_and_charged(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> tuple[Fraction, Fraction]:
+    """Mu squared of all noise that met true sums, and what was charged for it, of two wishes."""
+    drawn: list[Measurement] = []
+    genuine = gateway.perturb
+
+    def perturb(measurement: Measurement, exact: Integers, bits: BitSource) -> Perturbed:
+        drawn.append(measurement)
+        return genuine(measurement, exact, bits)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(gateway, "perturb", perturb)
+        desk.ask(epsilon="1")
+        desk.ask(epsilon="1.75")
+    lost = compose([measurement.event() for measurement in drawn]).mu_squared
+    assert lost is not None
+    return lost, desk.spent()
+
+
+def test_what_is_drawn_is_what_is_charged(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ledger's sum covers every noise that was drawn, and not much more."""
+    lost, charged = drawn_and_charged(desk, monkeypatch)
+    assert 0 <= charged - lost <= 10 * PICO
+
+
+def test_a_whole_that_is_drawn_at_the_price_of_a_difference_is_caught(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The planted bug: both drawn anew at their full precision, the difference charged."""
+    genuine = sharpening.difference
+
+    def cheap(core: Any, wanted: Any, stored: Any, **options: Any) -> Any:
+        found = genuine(core, wanted, stored, **options)
+        if found is None:
+            return None
+        drawn, charged = wanted.measurements_of(core.name), found.drawn
+
+        class Cheap(Calibration):
+            """The whole, at the price of the difference."""
+
+            def events_of(self, core_name: str) -> tuple[Event, ...]:
+                return charged.events_of(core_name)
+
+        return sharpening.Difference(Cheap((core,), drawn), found.mean)
+
+    monkeypatch.setattr("server.journey.sharpening.difference", cheap)
+    lost, charged = drawn_and_charged(desk, monkeypatch)
+    assert lost > charged + 100 * PICO
+
+
+def test_a_width_is_kept_by_every_answer_that_promises_it(desk: Desk) -> None:
+    """Means have wider intervals: they serve a width only where theirs are as narrow, and are bought where cheaper."""
+    sql = "SELECT COUNT(*) AS n FROM people WHERE age > 40"
+
+    def width(answer: dict[str, Any]) -> float:
+        return float(answer["highs"][0][0] - answer["lows"][0][0]) / 2
+
+    desk.ask(sql, epsilon="0.01")
+    mean = desk.ask(sql, epsilon="0.1")
+    stated = width(mean)
+    spent = desk.spent()
+    assert width(desk.ask(sql, half_width=Fraction(stated) + 1)) == stated
+    assert desk.spent() == spent
+    wished = Fraction(stated) * Fraction(9, 10)
+    better = desk.ask(sql, half_width=wished)
+    assert width(better) <= wished
+    assert better["accounting"]["sharpened"] is not None
+    assert desk.ask(sql, half_width=wished)["accounting"]["reused"]
+    half = desk.ask(sql, half_width=Fraction(stated) / 4)
+    assert width(half) <= stated / 4
+    assert desk.services.ledger.audit().findings == ()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT town, COUNT(*) AS n FROM people GROUP BY town",
+        "SELECT sex, COUNT(*) AS n FROM people GROUP BY ROLLUP(sex)",
+    ],
+    ids=["hidden groups", "levels"],
+)
+def test_what_is_no_sum_of_public_cells_is_bought_whole(desk: Desk, sql: str) -> None:
+    """A better wish costs what it costs: nothing of it is a mean."""
+    desk.ask(sql, epsilon="5", noise=None)
+    answer = desk.ask(sql, epsilon="10")
+    assert answer["accounting"]["sharpened"] is None
+    assert "gaussian_combined" not in {one["mechanism"] for one in answer["provenance"]["mechanisms"]}
+
+
+def test_who_wants_no_stored_release_buys_the_whole(desk: Desk) -> None:
+    """By `reuse`, and by an age that the stored one has passed."""
+    desk.ask(epsilon="1")
+    assert desk.ask(epsilon="1.5", reuse="none")["accounting"]["sharpened"] is None
+    assert desk.quote(epsilon="2", max_staleness_s=0)["sharpening"] is None
+
+
+def test_stored_means_are_read_with_their_law() -> None:
+    """A field that this version does not know is an error: without it the noise would have another law."""
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        sums_from_plain([{"mechanism": "gaussian_combined", "measurement": {}, "estimates": [], "sums": []}])
