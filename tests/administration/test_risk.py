@@ -59,6 +59,7 @@ def attached(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Dataset]:
     return build_snapshot(declared, sources, directory=tmp_path / "snapshots", draw_key=DRAW_KEY).path, declared
 
 
+@pytest.mark.slow
 def test_classes_are_counted_by_people(attached: tuple[Path, Dataset]) -> None:
     """NULL is a value; whoever has several rows counts once, in the smallest class."""
     snapshot, _ = attached

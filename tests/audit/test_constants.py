@@ -12,6 +12,7 @@ from tests.audit import constants, harness
 from tests.audit.constants import make_constants
 from tests.audit.harness import Tally, audit_scene
 from tests.audit.violation import Violation
+from tests.thinned import slow_ones
 
 
 def _audited(monkeypatch: pytest.MonkeyPatch, seeds: range, *, queries: int) -> Tally:
@@ -38,7 +39,7 @@ def test_a_unit_adds_the_same_beside_any_others_in_many(monkeypatch: pytest.Monk
     assert sum(tally.refused.values()) <= 700, tally.refused
 
 
-@pytest.mark.parametrize("join", ["cross", "series"])
+@pytest.mark.parametrize("join", slow_ones(["cross"], ["cross", "series"]))
 def test_a_row_that_is_said_to_meet_one_constant_is_caught(monkeypatch: pytest.MonkeyPatch, join: str) -> None:
     """Plants a proof that finds one row of constants where there are several."""
     monkeypatch.setattr(row_condition, "most_met", lambda *_: 1)

@@ -161,6 +161,7 @@ def test_nothing_raises_and_every_value_has_its_bin(kind: ColumnType, *, one_row
     assert found == dict(expected)
 
 
+@pytest.mark.slow
 def test_the_order_of_rows_changes_nothing() -> None:
     """All orders of one unit's values, of which sums in floating point depend on it, give the same cells."""
     _, histogram = of_type(ColumnType.NUMBER, one_row=False)

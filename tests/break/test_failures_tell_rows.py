@@ -98,6 +98,7 @@ def test_many_long_keys_do_not_fail(services: Services, attacker: Callable[..., 
     assert json.loads(services.journey.complete(services.journey.admit(asked)))["rows"] == []
 
 
+@pytest.mark.slow
 def test_one_row_is_not_worth_watching(services: Services) -> None:
     """Patterns over long constants, read for one person's row only, took half a second: the time told the row."""
     matches = " OR ".join(f"concat(town, $p, $p, $p) LIKE '%{'_a' * 45}{i}%{'_a' * 45}b%'" for i in range(40))

@@ -134,6 +134,7 @@ def test_same_input_is_the_same_version(tmp_path: Path) -> None:
     assert first.data_version == build(tmp_path, described, source).data_version
 
 
+@pytest.mark.slow
 def test_the_draw_is_a_function_of_the_unit_alone(tmp_path: Path) -> None:
     """Removing units, adding rows or changing other columns never changes a unit's draw; another key changes all."""
     declared = dataset(people())

@@ -86,6 +86,7 @@ def test_thousands_are_read_where_they_are_declared(
         assert codes(tmp_path, (column("x", "number"),), source) == ["value_not_of_type"], wrong
 
 
+@pytest.mark.slow
 def test_marks_of_missing_values_and_words_of_truth(tmp_path: Path) -> None:
     """Declared marks are NULL in every column; declared words are truth values, and the usual ones are then none."""
     path = tmp_path / "people.csv"
@@ -129,6 +130,7 @@ def test_moments_with_a_zone_ask_which_zone_is_meant(tmp_path: Path) -> None:
     assert datetime(2024, 7, 1, 22, 30, tzinfo=UTC)
 
 
+@pytest.mark.slow
 def test_parts_are_one_table_whatever_their_names_and_order(tmp_path: Path) -> None:
     """Several files are one table; names and order of parts do not change the version, contents do."""
     paths = []

@@ -170,6 +170,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clinic]:
         yield Clinic(home, services, path)
 
 
+@pytest.mark.slow
 def test_a_process_that_was_only_slow_throws_its_outcome_away(shared: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shows that an evaluation that was ended meanwhile says nothing of what it found, and uses no hit."""
     clinic = shared

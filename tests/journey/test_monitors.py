@@ -134,6 +134,7 @@ def test_a_sealed_state_belongs_to_its_monitor() -> None:
             SecretState.opened(text, other, monitor=name)
 
 
+@pytest.mark.slow
 def test_hits_are_answered_for_a_charge_each(shared: Clinic) -> None:
     """Shows numbers of hits: charged when they are released and never before, and left out where nothing is left."""
     ann, account = shared.somebody(epsilon="4")

@@ -142,6 +142,7 @@ def test_no_answer_is_an_answer_of_the_same_price(clinic: Clinic) -> None:
     assert ask(clinic, who, statistic="spread", width="0.02", spend={"own_epsilon": "0.05"}).json()["value"] is None
 
 
+@pytest.mark.slow
 def test_a_most_frequent_value_is_released_as_it_is(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shows the value of the place that the gateway gives."""
     who, _ = clinic.somebody(epsilon="50")

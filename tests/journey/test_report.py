@@ -73,6 +73,7 @@ def test_nodes_bounds_and_noise_are_named_with_where_they_come_from(services: Se
     assert named["groups_per_unit"]["source"] == "declared"
 
 
+@pytest.mark.slow
 def test_a_question_of_the_curve_costs_what_the_curve_says(services: Services, analyst: Analyst) -> None:
     """Shows both directions: spends have the widths that the estimate of that spend has, widths have their price."""
     who = analyst(epsilon="100")

@@ -337,6 +337,7 @@ def test_others_see_terms_and_ask_nothing(shared: Clinic) -> None:
     assert ([one["id"] for one in listed["streams"]], listed["next"]) == ([stream], None)
 
 
+@pytest.mark.slow
 def test_what_the_estimate_says_is_what_is_opened(shared: Clinic) -> None:
     """Shows the same terms and price before and after, several keys with steps, and sums by a text of one's own."""
     ann, account = shared.somebody()

@@ -236,6 +236,7 @@ def test_a_slot_that_never_came_is_given_back(clinic: Clinic, monkeypatch: pytes
     assert make(clinic, who).status_code == 201
 
 
+@pytest.mark.slow
 def test_a_table_that_cannot_be_noted_is_given_back(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shows that a registry which fails before any row is read costs nothing, and leaves nothing that runs."""
     who, account = clinic.somebody(epsilon="10")

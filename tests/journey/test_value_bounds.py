@@ -382,6 +382,7 @@ def test_what_no_bounds_help_is_refused(ask: Ask, column: str) -> None:
     assert refused.value.findings[0].code in ("column_without_bounds", "too_large")
 
 
+@pytest.mark.slow
 def test_what_the_text_clips_buys_no_histogram(ask: Ask) -> None:
     """GREATEST and LEAST bound a column by themselves."""
     answer = ask("SELECT AVG(LEAST(GREATEST(income, 0), 1000)) FROM people")

@@ -116,6 +116,7 @@ def test_an_estimate_has_the_half_widths_of_the_answer(
     assert of_family == {c["name"]: c["half_width"] for c in fresh["columns"] if c["kind"] != "key"}
 
 
+@pytest.mark.slow
 def test_the_shapes_have_half_widths_to_compare(services: Services, analyst: Analyst) -> None:
     """Shows that the comparison is one of numbers: nearly every shape has released columns with intervals."""
     compared = 0

@@ -190,6 +190,7 @@ def test_nobody_has_more_than_the_declarations_allow() -> None:
     assert (choice.norm, choice.cut) == (1_000, 0)
 
 
+@pytest.mark.slow
 def test_alike_units_are_seen_in_one_bin() -> None:
     """Few heavy units, all alike, far from the others: their bin shows them, and their octave has twice the noise."""
     counts = np.zeros(BINS)

@@ -356,6 +356,7 @@ def test_shares_never_add_up_to_more() -> None:
         assert ratio == pytest.approx(row["ratio_deltapos_over_delta0"])
 
 
+@pytest.mark.slow
 def test_gap_and_answer_together_are_better_than_either() -> None:
     """Shows that a far hit has no bias and the stated variances: of its gap, of its answer, and least of both."""
     made, bits, distance, runs = numeric(hits=2, answers=Fraction(1, 2)), SeededBits(6), 10**4, 5_000

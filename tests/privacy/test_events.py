@@ -220,6 +220,7 @@ def test_loss_is_monotone(event: Any, factor: Fraction) -> None:
         assert before != after, name
 
 
+@pytest.mark.slow
 @given(event=EVENTS)
 @settings(max_examples=60, deadline=None)
 def test_measures_agree_with_each_other(event: Event) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.recipes.recipe import CHECKOUT, blocks, copy_of_checkout, files, run
+from tests.thinned import slow_ones
 
 RECIPE = blocks("aggregate.md")
 DESCRIPTION = "privacy/aggregate.py"
@@ -67,7 +68,7 @@ def test_a_mistake_in_the_new_estimator_is_found(tmp_path: Path, right: str, wro
     assert "standard_error" in done.stdout
 
 
-@pytest.mark.parametrize("module", ["mechanisms.estimates", "server.answer"])
+@pytest.mark.parametrize("module", slow_ones(["server.answer"], ["mechanisms.estimates", "server.answer"]))
 def test_without_an_estimator_nothing_starts(tmp_path: Path, module: str) -> None:
     """Shows that an aggregate which is only described stops the import, by name: no other's mathematics answers it."""
     copy = without(tmp_path)
