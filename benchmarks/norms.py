@@ -12,7 +12,8 @@ a column. Then the floor of the shapes without kept norms: the bare aggregate by
 also by unit and key), as private connections run it, under DuckDB's defaults, and with these and arrays by unit; and
 what clipping the values takes by itself. Prints one JSON object:
 milliseconds of processor time of the plain text, and ratios to it (the least of the runs each). Processor time, of two
-threads together, because other work on the machine counts little in it. Engines only.
+threads together, because other work on the machine counts little in it. Results are read as arrays, as workers read
+them. Engines only.
 """
 
 from __future__ import annotations
@@ -159,7 +160,7 @@ def milliseconds(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Se
     best = float("inf")
     for _ in range(runs):
         start = time.process_time()
-        connection.execute(sql, list(parameters)).fetchall()
+        connection.execute(sql, list(parameters)).fetchnumpy()
         best = min(best, 1000 * (time.process_time() - start))
     return best
 
@@ -175,7 +176,7 @@ def together(connection: duckdb.DuckDBPyConnection, statements: Sequence[Stateme
             for table in shared.tables:
                 make_table(cursor, table.name, table.sql, table.parameters)
             for statement in statements:
-                cursor.execute(statement.sql, list(statement.parameters)).fetchall()
+                cursor.execute(statement.sql, list(statement.parameters)).fetchnumpy()
         best = min(best, 1000 * (time.process_time() - start))
     return best
 
