@@ -16,6 +16,7 @@ from accountant.filter import (
     Limit,
     Sums,
     alive_branches,
+    charges_left,
     fits,
     least_share,
     split_limit,
@@ -30,8 +31,10 @@ __all__ = ["Account", "DeltaShares", "FilterKind", "Limit", "Shortage"]
 class Shortage:
     """One amount that a refused charge would exceed.
 
-    `measure` is "pure", "mu_squared", "rho" or "delta". `asked` is None when the charge has no finite amount of it;
-    `remaining` is None when earlier charges had none, so that nothing can be asked in this measure any more.
+    `measure` is "pure", "mu_squared", "rho", "delta", or one of the sums of the mixed branch, "mixed_pure" and
+    "mixed_mu_squared", in either of which a charge may be counted there. `asked` is None when the charge has no finite
+    amount of it; `remaining` is None when earlier charges had none, so that nothing can be asked in this measure any
+    more.
     """
 
     measure: str
@@ -72,7 +75,8 @@ class Account:
         assert self.branches.pure * epsilon.denominator == epsilon.numerator * PICO.denominator, (
             "branches belong to another limit"
         )
-        taken = self.branches.delta + self.branches.gaussian_delta + self.branches.concentrated_delta
+        branches = self.branches
+        taken = branches.delta + branches.gaussian_delta + branches.concentrated_delta + branches.mixed_delta
         assert taken * delta.denominator <= delta.numerator * ATTO.denominator, (
             "branches take more than the limit's delta"
         )
@@ -112,7 +116,7 @@ class Account:
 
     def admits(self, loss: Loss) -> bool:
         """Whether the charge may be spent now."""
-        return fits(self.spent.add(loss), self.branches)
+        return fits(self.spent.add(loss, self.branches), self.branches)
 
     def alive_branches(self) -> tuple[Branch, ...]:
         """The branches that still count: a charge is admitted through one of them or not at all."""
@@ -132,7 +136,7 @@ class Account:
     def cost(self, loss: Loss) -> Fraction:
         """Nominal epsilon that the charge takes from what remains: what the ledger would say it cost, now."""
         before, before_of = least_share(self.spent, self.branches)
-        after, after_of = least_share(self.spent.add(loss), self.branches)
+        after, after_of = least_share(self.spent.add(loss, self.branches), self.branches)
         return self.limit.epsilon * Fraction(after * before_of - before * after_of, before_of * after_of)
 
     def remaining_delta(self) -> Fraction:
@@ -141,23 +145,11 @@ class Account:
 
     def charges_left(self, loss: Loss) -> int:
         """How many charges of this loss would be admitted one after another from now on."""
-        one = Sums.of(loss)
-        counts = [
-            (budget - spent) // amount
-            for amount, spent, budget in (
-                (one.pure, self.spent.pure, self.branches.pure),
-                (one.mu_squared, self.spent.mu_squared, self.branches.mu_squared),
-                (one.rho, self.spent.rho, self.branches.rho),
-            )
-            if amount and spent is not None and budget is not None
-        ]
-        if one.delta:
-            counts = [min(count, (self.branches.delta - self.spent.delta) // one.delta) for count in counts]
-        return max(0, *counts) if counts else 0
+        return charges_left(Sums.of(loss), self.spent, self.branches)
 
     def after(self, loss: Loss) -> Account:
         """The account as it would be with the charge, whether it is admitted or not."""
-        return replace(self, spent=self.spent.add(loss))
+        return replace(self, spent=self.spent.add(loss, self.branches))
 
     def explain_refusal(self, loss: Loss) -> tuple[Shortage, ...]:
         """The amounts that are short; empty exactly when the charge is admitted.
@@ -165,7 +157,7 @@ class Account:
         A delta alone refuses a charge. The other measures refuse it only together, so all branches of the account are
         listed then: giving way in any one of them would be enough.
         """
-        after = self.spent.add(loss)
+        after = self.spent.add(loss, self.branches)
         asked = Sums.of(loss)
         short = []
         if after.delta > self.branches.delta:
@@ -175,6 +167,8 @@ class Account:
                 ("pure", asked.pure, self.spent.pure, self.branches.pure),
                 ("mu_squared", asked.mu_squared, self.spent.mu_squared, self.branches.mu_squared),
                 ("rho", asked.rho, self.spent.rho, self.branches.rho),
+                ("mixed_pure", asked.pure, self.spent.mixed_pure, self.branches.mixed_pure),
+                ("mixed_mu_squared", asked.mu_squared, self.spent.mixed_mu_squared, self.branches.mixed_mu_squared),
             ):
                 if budget is not None:
                     short.append(

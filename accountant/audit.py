@@ -16,8 +16,8 @@ from functools import lru_cache
 
 from sqlalchemy import Connection, func, select
 
-from accountant.entry import GENESIS, ZERO, Amounts, Entry, limit_json, read_entry, shares_json
-from accountant.filter import FIRST_SHARES, FilterKind, Sums, split_limit
+from accountant.entry import GENESIS, ZERO, Amounts, Entry, limit_json, read_entry, read_shares, shares_json
+from accountant.filter import FIRST_SHARES, Branches, FilterKind, Limit, Sums, split_limit
 from accountant.rows import AccountState
 from accountant.statements import ACCOUNT_COLUMNS, Columns
 from accountant.states import EntryKind, QueryStatus
@@ -78,6 +78,12 @@ def _charge(details: str) -> Sums:
     return Sums.of(compose([event_from_json(event) for core in cores for event in core["events"]]))
 
 
+@lru_cache(maxsize=1024)
+def _budgets(epsilon: str, delta: str, kind: str, shares: tuple[tuple[str, int], ...]) -> Branches:
+    """The budgets that entries give an account. Errors: ValueError, TypeError for what none can say."""
+    return split_limit(Limit(Fraction(epsilon), Fraction(delta)), FilterKind(kind), read_shares(dict(shares)))
+
+
 class _Auditor:
     """The running state of one audit."""
 
@@ -91,6 +97,7 @@ class _Auditor:
         self.limits: dict[str, dict[str, str]] = {}
         self.granted: dict[str, list[dict[str, str]]] = defaultdict(list)
         self.shares: dict[str, dict[str, int]] = {}
+        self.kinds: dict[str, str] = {}
         self.frozen: set[str] = set()
         self.reserved: dict[str, dict[str, Amounts]] = defaultdict(dict)
         self.closed: dict[str, dict[str, EntryKind]] = defaultdict(dict)
@@ -121,7 +128,13 @@ class _Auditor:
         if entry.kind is EntryKind.RESERVE and query is not None:
             again = entry.account in self.reserved[query]
             self.reserved[query][entry.account] = entry.amounts
-            expected = Amounts.of_charge(_charge(entry.details), spent=self.spent[entry.account])
+            try:
+                branches = self._branches(entry.account)
+            except (KeyError, TypeError, ValueError):
+                return False
+            # With the budgets of then: into which sum of the mixed branch a charge went was decided by them.
+            spent = self.spent[entry.account]
+            expected = Amounts.of_charge(_charge(entry.details), spent=spent, branches=branches)
             return not again and entry.amounts == expected
         if entry.kind in _CLOSING.values() and query is not None:
             again = entry.account in self.closed[query]
@@ -135,12 +148,18 @@ class _Auditor:
             self.limits[entry.account] = details["limit"]
             self.granted[entry.account].append(details["limit"])
             self.shares[entry.account] = details.get("delta_shares", _FIRST)
+            self.kinds[entry.account] = details["filter"]
         elif details.get("action") == "limit":
             self.limits[entry.account] = details["to"]
             self.granted[entry.account].append(details["to"])
         elif details.get("action") == "freeze":
             self.frozen.add(entry.account)
         return entry.amounts == ZERO
+
+    def _branches(self, account: str) -> Branches:
+        """The budgets that the entries until here give an account. Errors: KeyError, ValueError, TypeError."""
+        limit, shares = self.limits[account], tuple(sorted(self.shares[account].items()))
+        return _budgets(limit["epsilon"], limit["delta"], self.kinds[account], shares)
 
     def account(self, state: AccountState, states: dict[str, AccountState]) -> None:
         """One account's cache against its entries."""

@@ -1,9 +1,10 @@
 """Entries: the stored movements of the ledger, each chained to the one before it.
 
-An entry's hash is the SHA-256 of a canonical JSON array that begins with "entry/1" and holds every other field in the
-order of `Entry`, two earlier hashes among them: that of the previous entry of the same account, so that one account's
-statement can be checked alone, and that of the previous entry of the whole ledger, so that nothing can be cut off
-an account's end unnoticed. Both chains begin with 64 zeros.
+An entry's hash is the SHA-256 of a canonical JSON array that begins with "entry/1" or "entry/2" and holds every other
+field in the order of `Entry`, two earlier hashes among them: that of the previous entry of the same account, so that
+one account's statement can be checked alone, and that of the previous entry of the whole ledger, so that nothing can be
+cut off an account's end unnoticed. Both chains begin with 64 zeros. The array of an entry that moves nothing in the
+mixed branch is "entry/1" and leaves that branch's amounts away: such are all entries that were written before it.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import add
 from typing import NamedTuple
 
 from sqlalchemy import Row
 
-from accountant.filter import AMOUNT_MAX, DeltaShares, Limit, Sums
+from accountant.filter import AMOUNT_MAX, Branches, DeltaShares, Limit, Sums, place
 from accountant.states import EntryKind
 from privacy.numbers import decimal_text
 from privacy.values import Json
@@ -30,6 +33,7 @@ __all__ = [
     "from_micros",
     "limit_json",
     "read_entry",
+    "read_shares",
     "shares_json",
     "to_micros",
 ]
@@ -62,8 +66,9 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=F
 class Amounts(NamedTuple):
     """What one movement changes, signed, in whole units; or what an account has spent.
 
-    The first four are the finite parts; the last three count the charges without a finite bound in that measure, so
-    that taking a charge back is plain subtraction.
+    The first four are the finite parts; the next three count the charges without a finite bound in that measure, so
+    that taking a charge back is plain subtraction. The last three are the same of the mixed branch: a charge is in one
+    of its two sums, or without a bound in both.
     """
 
     pure: int = 0
@@ -73,17 +78,27 @@ class Amounts(NamedTuple):
     unbounded_pure: int = 0
     unbounded_rho: int = 0
     unbounded_mu_squared: int = 0
+    mixed_pure: int = 0
+    mixed_mu_squared: int = 0
+    unbounded_mixed: int = 0
 
     @classmethod
-    def of_charge(cls, charge: Sums, *, spent: Amounts) -> Amounts:
-        """What a charge adds to an account that has spent so much.
+    def of_charge(cls, charge: Sums, *, spent: Amounts, branches: Branches) -> Amounts:
+        """What a charge adds to an account with these budgets that has spent so much.
 
         A measure whose sum could no longer be stored counts as unbounded from then on, which never understates it.
         """
         pure, unbounded_pure = _split(charge.pure, spent.pure)
         rho, unbounded_rho = _split(charge.rho, spent.rho)
         mu_squared, unbounded_mu_squared = _split(charge.mu_squared, spent.mu_squared)
-        return cls(pure, charge.delta, rho, mu_squared, unbounded_pure, unbounded_rho, unbounded_mu_squared)
+        placed = place(charge, spent.sums(), branches)
+        in_pure, beyond_pure = _split(None if placed is None else placed[0], spent.mixed_pure)
+        in_noise, beyond_noise = _split(None if placed is None else placed[1], spent.mixed_mu_squared)
+        return cls(
+            *(pure, charge.delta, rho, mu_squared),
+            *(unbounded_pure, unbounded_rho, unbounded_mu_squared),
+            *(in_pure, in_noise, int(beyond_pure or beyond_noise)),
+        )
 
     def sums(self) -> Sums:
         """The same as sums of a filter, which knows a number or infinity."""
@@ -92,19 +107,13 @@ class Amounts(NamedTuple):
             rho=None if self.unbounded_rho else self.rho,
             mu_squared=None if self.unbounded_mu_squared else self.mu_squared,
             delta=self.delta,
+            mixed_pure=None if self.unbounded_mixed else self.mixed_pure,
+            mixed_mu_squared=None if self.unbounded_mixed else self.mixed_mu_squared,
         )
 
     def plus(self, other: Amounts) -> Amounts:
         """Both together."""
-        return Amounts(
-            self.pure + other.pure,
-            self.delta + other.delta,
-            self.rho + other.rho,
-            self.mu_squared + other.mu_squared,
-            self.unbounded_pure + other.unbounded_pure,
-            self.unbounded_rho + other.unbounded_rho,
-            self.unbounded_mu_squared + other.unbounded_mu_squared,
-        )
+        return Amounts._make(map(add, self, other))
 
     def reversed_sign(self) -> Amounts:
         """The movement that reverses this one."""
@@ -113,6 +122,9 @@ class Amounts(NamedTuple):
 
 ZERO = Amounts()
 """A movement that changes no amount."""
+
+_FIRST = len(ZERO) - 3
+"""How many amounts an entry has without those of the mixed branch."""
 
 
 def _split(amount: int | None, spent: int) -> tuple[int, int]:
@@ -144,14 +156,15 @@ class Entry:
 
     def digest(self) -> str:
         """What `hash` must be."""
+        mixed = any(self.amounts[_FIRST:])
         fields = (
-            "entry/1",
+            "entry/2" if mixed else "entry/1",
             self.sequence,
             self.account,
             self.account_sequence,
             self.kind,
             self.query_id,
-            self.amounts,
+            self.amounts if mixed else self.amounts[:_FIRST],
             self.details,
             self.created,
             self.account_previous,
@@ -174,8 +187,14 @@ def limit_json(limit: Limit) -> dict[str, str]:
 
 
 def shares_json(shares: DeltaShares) -> dict[str, int]:
-    """The shares of an account's delta as its grant keeps them: whole percents."""
-    return {"gaussian": shares.gaussian, "concentrated": shares.concentrated, "groups": shares.groups}
+    """The shares of an account's delta as its grant keeps them: whole percents, without a mixed branch it lacks."""
+    mixed = {"mixed": shares.mixed} if shares.mixed else {}
+    return {"gaussian": shares.gaussian, "concentrated": shares.concentrated, **mixed, "groups": shares.groups}
+
+
+def read_shares(stored: Mapping[str, int]) -> DeltaShares:
+    """The shares that a grant keeps. Errors: ValueError, TypeError for what none can have."""
+    return DeltaShares(**stored)
 
 
 def read_entry(row: Row[*tuple[object, ...]]) -> Entry:

@@ -9,9 +9,12 @@ within its budget, and the deltas of all charges are within theirs. Proof in `fi
 | pure | pure epsilon | E |
 | gaussian | mu squared | largest mu squared that is (E, g delta)-DP |
 | concentrated | rho | largest rho that is (E, c delta)-DP |
+| mixed | pure epsilon of some charges | a = E/2 |
+| | mu squared of the others | largest mu squared that is (E - a, m delta)-DP |
 | (all) | delta of the charges | s delta; 0 for a pure account |
 
-The shares g, c and s of an account (`DeltaShares`) add up to 1 and never change.
+The shares g, c, m and s of an account (`DeltaShares`) add up to 1 and never change. In the mixed branch each charge is
+put into exactly one of two sums when it is admitted (`place`), and stays there.
 
 Amounts are whole picos (delta: whole attos). What is spent is rounded up once per charge, budgets are rounded down.
 """
@@ -41,8 +44,10 @@ __all__ = [
     "Limit",
     "Sums",
     "alive_branches",
+    "charges_left",
     "fits",
     "least_share",
+    "place",
     "split_limit",
 ]
 
@@ -66,7 +71,7 @@ class FilterKind(enum.Enum):
     """The union of the pure, the Gaussian and the concentrated filter, and a cap on deltas."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeltaShares:
     """What of an account's delta is for which noise, in whole percent that add up to 100. Fixed when it is opened.
 
@@ -74,20 +79,21 @@ class DeltaShares:
     groups it finds no groups that the dataset does not declare.
     """
 
-    gaussian: int = 70
-    concentrated: int = 10
-    groups: int = 20
+    gaussian: int
+    concentrated: int
+    mixed: int = 0
+    groups: int
 
     def __post_init__(self) -> None:
-        shares = (self.gaussian, self.concentrated, self.groups)
+        shares = (self.gaussian, self.concentrated, self.mixed, self.groups)
         if min(shares) < 0 or sum(shares) != 100:
             raise ValueError(
-                "the shares of delta (gaussian, concentrated, groups) are whole percents that add up to 100, "
-                f"not {self.gaussian}, {self.concentrated} and {self.groups}"
+                "the shares of delta (gaussian, concentrated, mixed, groups) are whole percents that add up to 100, "
+                f"not {', '.join(map(str, shares))}"
             )
 
 
-DEFAULT_SHARES = DeltaShares()
+DEFAULT_SHARES = DeltaShares(gaussian=70, concentrated=7, mixed=8, groups=15)
 """The shares of a new account where nobody chose others: most for the noise that answers most questions."""
 
 FIRST_SHARES = DeltaShares(gaussian=25, concentrated=25, groups=50)
@@ -95,11 +101,12 @@ FIRST_SHARES = DeltaShares(gaussian=25, concentrated=25, groups=50)
 
 
 class Branch(enum.Enum):
-    """One running sum with a budget of its own."""
+    """One running sum with a budget of its own; the mixed one has two."""
 
     PURE = "pure"
     GAUSSIAN = "gaussian"
     CONCENTRATED = "concentrated"
+    MIXED = "mixed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,17 +134,23 @@ class Limit:
 class Sums:
     """Amounts of one charge, or of all charges so far, in whole units; None is infinite and stays so.
 
-    Units: picos for `pure`, `rho` and `mu_squared`, attos for `delta`. Every amount is at most `AMOUNT_MAX`; the
-    sum of deltas stops there (it is far beyond any limit).
+    Units: picos for `pure`, `rho`, `mu_squared` and the two sums of the mixed branch, attos for `delta`. Every amount
+    is at most `AMOUNT_MAX`; the sum of deltas stops there (it is far beyond any limit). Into which sum of the mixed
+    branch a charge goes is the account's to say, so of one charge both are 0.
     """
 
     pure: int | None = 0
     rho: int | None = 0
     mu_squared: int | None = 0
     delta: int = 0
+    mixed_pure: int | None = 0
+    mixed_mu_squared: int | None = 0
 
     def __post_init__(self) -> None:
-        for amount in (self.pure, self.rho, self.mu_squared, self.delta):
+        for amount in (
+            *(self.pure, self.rho, self.mu_squared, self.delta),
+            *(self.mixed_pure, self.mixed_mu_squared),
+        ):
             assert amount is None or 0 <= amount <= AMOUNT_MAX, "an amount is negative or cannot be stored"
 
     @classmethod
@@ -150,18 +163,22 @@ class Sums:
             delta=min(units_up(loss.delta, ATTO), AMOUNT_MAX),
         )
 
-    def plus(self, other: Sums) -> Sums:
-        """Both together."""
+    def plus(self, charge: Sums, branches: Branches) -> Sums:
+        """The sums of an account with these budgets after one more charge."""
+        placed = place(charge, self, branches)
+        in_pure, in_mu_squared = (None, None) if placed is None else placed
         return Sums(
-            pure=_plus(self.pure, other.pure),
-            rho=_plus(self.rho, other.rho),
-            mu_squared=_plus(self.mu_squared, other.mu_squared),
-            delta=min(self.delta + other.delta, AMOUNT_MAX),
+            pure=_plus(self.pure, charge.pure),
+            rho=_plus(self.rho, charge.rho),
+            mu_squared=_plus(self.mu_squared, charge.mu_squared),
+            delta=min(self.delta + charge.delta, AMOUNT_MAX),
+            mixed_pure=_plus(self.mixed_pure, in_pure),
+            mixed_mu_squared=_plus(self.mixed_mu_squared, in_mu_squared),
         )
 
-    def add(self, loss: Loss) -> Sums:
-        """The sums after one more charge."""
-        return self.plus(Sums.of(loss))
+    def add(self, loss: Loss, branches: Branches) -> Sums:
+        """The sums of an account with these budgets after one more charge."""
+        return self.plus(Sums.of(loss), branches)
 
 
 NOTHING = Sums()
@@ -186,8 +203,9 @@ def _plus(left: int | None, right: int | None) -> int | None:
 class Branches:
     """Budgets of one account, fixed by its limit. None for a branch that the account does not have.
 
-    Units: picos for `pure`, `rho` and `mu_squared`; attos for `delta` (the cap on the deltas of charges) and for
-    `gaussian_delta` and `concentrated_delta` (what these branches take from the delta of the limit).
+    Units: picos for `pure`, `rho`, `mu_squared` and the two of the mixed branch, which has both or neither; attos for
+    `delta` (the cap on the deltas of charges) and for `gaussian_delta`, `concentrated_delta` and `mixed_delta` (what
+    these branches take from the delta of the limit).
     """
 
     pure: int
@@ -196,14 +214,22 @@ class Branches:
     delta: int
     gaussian_delta: int
     concentrated_delta: int
+    mixed_pure: int | None = None
+    mixed_mu_squared: int | None = None
+    mixed_delta: int = 0
 
     def __post_init__(self) -> None:
         assert 0 < self.pure <= AMOUNT_MAX
         assert self.mu_squared is None or 0 < self.mu_squared <= AMOUNT_MAX
         assert self.rho is None or 0 < self.rho <= AMOUNT_MAX
-        assert min(self.delta, self.gaussian_delta, self.concentrated_delta) >= 0
+        assert min(self.delta, self.gaussian_delta, self.concentrated_delta, self.mixed_delta) >= 0
         assert (self.mu_squared is None) or self.gaussian_delta > 0
         assert (self.rho is None) or self.concentrated_delta > 0
+        assert (self.mixed_pure is None) == (self.mixed_mu_squared is None)
+        if self.mixed_pure is not None and self.mixed_mu_squared is not None:
+            assert self.mixed_delta > 0
+            assert 0 < self.mixed_pure < self.pure
+            assert 0 < self.mixed_mu_squared <= AMOUNT_MAX
 
 
 def split_limit(limit: Limit, kind: FilterKind, shares: DeltaShares) -> Branches:
@@ -219,37 +245,67 @@ def split_limit(limit: Limit, kind: FilterKind, shares: DeltaShares) -> Branches
         return Branches(pure=pure, mu_squared=None, rho=None, delta=0, gaussian_delta=0, concentrated_delta=0)
     if delta < 4:
         raise ValueError("the limit of an approximate account needs a delta of at least 4e-18")
-    gaussian, concentrated, groups = (
-        delta * percent // 100 for percent in (shares.gaussian, shares.concentrated, shares.groups)
+    gaussian, concentrated, mixed, groups = (
+        delta * percent // 100 for percent in (shares.gaussian, shares.concentrated, shares.mixed, shares.groups)
     )
     # A budget of less than one unit is a branch that nothing fits.
+    half = pure // 2
+    noise = _budget(gaussian_mu_squared, limit.epsilon - half * PICO, mixed) if half else None
     return Branches(
         pure=pure,
-        mu_squared=_budget(gaussian_mu_squared, limit, gaussian),
-        rho=_budget(concentrated_rho, limit, concentrated),
+        mu_squared=_budget(gaussian_mu_squared, limit.epsilon, gaussian),
+        rho=_budget(concentrated_rho, limit.epsilon, concentrated),
         delta=groups,
         gaussian_delta=gaussian,
         concentrated_delta=concentrated,
+        mixed_pure=None if noise is None else half,
+        mixed_mu_squared=noise,
+        mixed_delta=mixed,
     )
 
 
-def _budget(most: Callable[..., Fraction], limit: Limit, delta: int) -> int | None:
-    return units_down(most(epsilon=limit.epsilon, delta=delta * ATTO), PICO) or None if delta else None
+def _budget(most: Callable[..., Fraction], epsilon: Fraction, delta: int) -> int | None:
+    return units_down(most(epsilon=epsilon, delta=delta * ATTO), PICO) or None if delta else None
+
+
+def place(charge: Sums, spent: Sums, branches: Branches) -> tuple[int, int] | None:
+    """What a charge adds to the pure sum and to the sum of mu squared of the mixed branch: to one of them, not both.
+
+    To the one of which it takes the smaller part, where it fits that one; to the other where it fits only there. So
+    what it takes of the branch never falls with its measures. None when it has no finite amount of either measure; two
+    zeros for an account without the branch. A function of what was spent before: whoever replays the entries finds the
+    same.
+    """
+    whole, noise = branches.mixed_pure, branches.mixed_mu_squared
+    if whole is None or noise is None:
+        return 0, 0
+    if charge.pure is None:
+        return None if charge.mu_squared is None else (0, charge.mu_squared)
+    if charge.mu_squared is None:
+        return charge.pure, 0
+    fits_pure = spent.mixed_pure is not None and spent.mixed_pure + charge.pure <= whole
+    fits_noise = spent.mixed_mu_squared is not None and spent.mixed_mu_squared + charge.mu_squared <= noise
+    cheaper = charge.pure * noise <= charge.mu_squared * (branches.pure - whole)
+    in_pure = cheaper if fits_pure == fits_noise else fits_pure
+    return (charge.pure, 0) if in_pure else (0, charge.mu_squared)
 
 
 def alive_branches(sums: Sums, branches: Branches) -> tuple[Branch, ...]:
     """The branches whose sum of everything admitted is within their budget."""
     amounts = (
-        (Branch.PURE, sums.pure, branches.pure),
-        (Branch.GAUSSIAN, sums.mu_squared, branches.mu_squared),
-        (Branch.CONCENTRATED, sums.rho, branches.rho),
+        (Branch.PURE, _within(sums.pure, branches.pure)),
+        (Branch.GAUSSIAN, _within(sums.mu_squared, branches.mu_squared)),
+        (Branch.CONCENTRATED, _within(sums.rho, branches.rho)),
+        (Branch.MIXED, _mixed_within(sums, branches)),
     )
-    return tuple(branch for branch, spent, budget in amounts if _within(spent, budget))
+    return tuple(branch for branch, alive in amounts if alive)
 
 
 def least_share(sums: Sums, branches: Branches) -> tuple[int, int]:
     """The least used share over the branches that are alive, as numerator and denominator; 1 of 1 when none is.
 
+    Of the mixed branch it is the share of its epsilon: what its pure sum is of E, and of the rest of E the part that
+    its mu squared is of its budget. So a pure charge counts there what it counts in the pure branch.
     Without the arithmetic of fractions: it is asked many times for every question.
     """
     best = (1, 1)
@@ -261,7 +317,40 @@ def least_share(sums: Sums, branches: Branches) -> tuple[int, int]:
         # A branch that is used beyond its budget is not alive; one without a budget is full from the beginning.
         if spent is not None and budget is not None and spent * best[1] < best[0] * budget:
             best = (spent, budget)
+    if _mixed_within(sums, branches):
+        whole, noise = branches.mixed_pure, branches.mixed_mu_squared
+        in_pure, in_noise = sums.mixed_pure, sums.mixed_mu_squared
+        assert whole is not None and noise is not None and in_pure is not None and in_noise is not None  # noqa: PT018
+        used, of = in_pure * noise + (branches.pure - whole) * in_noise, branches.pure * noise
+        if used * best[1] < best[0] * of:
+            best = (used, of)
     return best
+
+
+def charges_left(charge: Sums, sums: Sums, branches: Branches) -> int:
+    """How many charges of these amounts would be admitted one after another from these sums on."""
+    found = [0]
+    for amount, spent, budget in (
+        (charge.pure, sums.pure, branches.pure),
+        (charge.mu_squared, sums.mu_squared, branches.mu_squared),
+        (charge.rho, sums.rho, branches.rho),
+    ):
+        if amount and spent is not None and budget is not None:
+            found.append((budget - spent) // amount)
+    if _mixed_within(sums, branches):
+        # First the sum of which each takes less is filled, then the other one.
+        found.append(
+            sum(
+                (budget - spent) // amount
+                for amount, spent, budget in (
+                    (charge.pure, sums.mixed_pure, branches.mixed_pure),
+                    (charge.mu_squared, sums.mixed_mu_squared, branches.mixed_mu_squared),
+                )
+                if amount and spent is not None and budget is not None
+            )
+        )
+    most = max(found)
+    return max(min(most, (branches.delta - sums.delta) // charge.delta), 0) if charge.delta else most
 
 
 def fits(sums: Sums, branches: Branches) -> bool:
@@ -270,7 +359,12 @@ def fits(sums: Sums, branches: Branches) -> bool:
         _within(sums.pure, branches.pure)
         or _within(sums.mu_squared, branches.mu_squared)
         or _within(sums.rho, branches.rho)
+        or _mixed_within(sums, branches)
     )
+
+
+def _mixed_within(sums: Sums, branches: Branches) -> bool:
+    return _within(sums.mixed_pure, branches.mixed_pure) and _within(sums.mixed_mu_squared, branches.mixed_mu_squared)
 
 
 def _within(spent: int | None, budget: int | None) -> bool:

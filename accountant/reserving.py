@@ -322,7 +322,7 @@ class Reserve(_Request):
                 EntryKind.RESERVE,
                 query_id=self.request.query_id,
                 details=chosen.details(account.id) if chosen.read else cores,
-                amounts=Amounts.of_charge(charge, spent=account.spent),
+                amounts=Amounts.of_charge(charge, spent=account.spent, branches=account.branches),
             )
             after, after_of = account.used_share()
             limit = account.limit.epsilon

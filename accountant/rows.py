@@ -78,27 +78,16 @@ class AccountState:
 
     def admits(self, charge: Sums) -> bool:
         """Whether the filter lets the charge through."""
-        return fits(self.spent.sums().plus(charge), self.branches)
+        return fits(self.spent.sums().plus(charge, self.branches), self.branches)
 
     def used_share(self) -> tuple[int, int]:
-        """`Account.used_share` as numerator and denominator, without the arithmetic of fractions: it is asked twice
-        for every debit.
-        """
-        spent, branches = self.spent, self.branches
-        best = (1, 1)
-        for unbounded, amount, budget in (
-            (spent.unbounded_pure, spent.pure, branches.pure),
-            (spent.unbounded_mu_squared, spent.mu_squared, branches.mu_squared),
-            (spent.unbounded_rho, spent.rho, branches.rho),
-        ):
-            if not unbounded and budget is not None and amount * best[1] < best[0] * budget:
-                best = (amount, budget)
-        return best
+        """`Account.used_share` as numerator and denominator."""
+        return least_share(self.spent.sums(), self.branches)
 
     def cost(self, charge: Sums) -> Fraction:
         """As `Account.cost`, of a charge that is counted already."""
         before, before_of = self.used_share()
-        after, after_of = least_share(self.spent.sums().plus(charge), self.branches)
+        after, after_of = least_share(self.spent.sums().plus(charge, self.branches), self.branches)
         return self.limit.epsilon * Fraction(after * before_of - before * after_of, before_of * after_of)
 
     def spent_columns(self) -> dict[str, int]:
@@ -117,7 +106,7 @@ class AccountState:
             principal=read.principal,
             name=read.name,
             filter=FilterKind(read.filter),
-            shares=_shares(read.share_gaussian, read.share_concentrated),
+            shares=_shares(read.share_gaussian, read.share_concentrated, read.share_mixed),
             limit=_limit(read.limit_epsilon, read.limit_delta),
             branches=_branches(
                 read.budget_pure,
@@ -126,6 +115,9 @@ class AccountState:
                 read.budget_delta,
                 read.budget_gaussian_delta,
                 read.budget_concentrated_delta,
+                read.budget_mixed_pure,
+                read.budget_mixed_mu_squared,
+                read.budget_mixed_delta,
             ),
             spent=Amounts._make(read[-len(SPENT_COLUMNS) :]),
             entries=read.entries,
@@ -148,6 +140,7 @@ class AccountState:
             "filter": self.filter.value,
             "share_gaussian": self.shares.gaussian,
             "share_concentrated": self.shares.concentrated,
+            "share_mixed": self.shares.mixed,
             "limit_epsilon": int(self.limit.epsilon / PICO),
             "limit_delta": int(self.limit.delta / ATTO),
             "budget_pure": self.branches.pure,
@@ -156,6 +149,9 @@ class AccountState:
             "budget_mu_squared": self.branches.mu_squared,
             "budget_gaussian_delta": self.branches.gaussian_delta,
             "budget_concentrated_delta": self.branches.concentrated_delta,
+            "budget_mixed_pure": self.branches.mixed_pure,
+            "budget_mixed_mu_squared": self.branches.mixed_mu_squared,
+            "budget_mixed_delta": self.branches.mixed_delta,
             **self.spent_columns(),
             "entries": self.entries,
             "hash": self.hash,
@@ -173,22 +169,14 @@ def _limit(epsilon: int, delta: int) -> Limit:
 
 
 @lru_cache(maxsize=1024)
-def _shares(gaussian: int, concentrated: int) -> DeltaShares:
-    return DeltaShares(gaussian, concentrated, 100 - gaussian - concentrated)
-
-
-@lru_cache(maxsize=1024)
-def _branches(
-    pure: int, mu_squared: int | None, rho: int | None, delta: int, gaussian_delta: int, concentrated_delta: int
-) -> Branches:
-    return Branches(
-        pure=pure,
-        mu_squared=mu_squared,
-        rho=rho,
-        delta=delta,
-        gaussian_delta=gaussian_delta,
-        concentrated_delta=concentrated_delta,
+def _shares(gaussian: int, concentrated: int, mixed: int) -> DeltaShares:
+    return DeltaShares(
+        gaussian=gaussian, concentrated=concentrated, mixed=mixed, groups=100 - gaussian - concentrated - mixed
     )
+
+
+_branches = lru_cache(maxsize=1024)(Branches)
+"""Budgets by the order of their fields; many accounts have the same."""
 
 
 @dataclass(slots=True)

@@ -66,6 +66,7 @@ class AccountRow(NamedTuple):
     filter: str
     share_gaussian: int
     share_concentrated: int
+    share_mixed: int
     limit_epsilon: int
     limit_delta: int
     budget_pure: int
@@ -74,6 +75,9 @@ class AccountRow(NamedTuple):
     budget_mu_squared: int | None
     budget_gaussian_delta: int
     budget_concentrated_delta: int
+    budget_mixed_pure: int | None
+    budget_mixed_mu_squared: int | None
+    budget_mixed_delta: int
     entries: int
     hash: str
     created: int
@@ -88,6 +92,9 @@ class AccountRow(NamedTuple):
     unbounded_pure: int
     unbounded_rho: int
     unbounded_mu_squared: int
+    spent_mixed_pure: int
+    spent_mixed_mu_squared: int
+    unbounded_mixed: int
 
 
 SPENT_COLUMNS = AccountRow._fields[-len(Amounts._fields) :]

@@ -46,7 +46,7 @@ __all__ = [
     "releases",
 ]
 
-SCHEMA = 6
+SCHEMA = 7
 """Version of the ledger's tables that this code reads and writes; `ledger_meta.schema` must be equal."""
 
 NAMING_CONVENTION = {
@@ -129,6 +129,13 @@ accounts = Table(
     Column("greatest_delta", BigInteger, nullable=False, server_default="0"),
     Column("share_gaussian", Integer, nullable=False, server_default="25"),
     Column("share_concentrated", Integer, nullable=False, server_default="25"),
+    Column("share_mixed", Integer, nullable=False, server_default="0"),
+    Column("budget_mixed_pure", BigInteger, nullable=True),
+    Column("budget_mixed_mu_squared", BigInteger, nullable=True),
+    Column("budget_mixed_delta", BigInteger, nullable=False, server_default="0"),
+    Column("spent_mixed_pure", BigInteger, nullable=False, server_default="0"),
+    Column("spent_mixed_mu_squared", BigInteger, nullable=False, server_default="0"),
+    Column("unbounded_mixed", BigInteger, nullable=False, server_default="0"),
     CheckConstraint("(parent IS NULL) = (depth = 0)", name="root"),
     CheckConstraint(_one_of("filter", ("pure", "approximate")), name="filter"),
     CheckConstraint("limit_epsilon > 0 AND limit_delta >= 0", name="limit"),
@@ -145,6 +152,16 @@ accounts = Table(
     ),
     CheckConstraint("spent_pure >= 0 AND spent_delta >= 0 AND spent_rho >= 0 AND spent_mu_squared >= 0", name="spent"),
     CheckConstraint("unbounded_pure >= 0 AND unbounded_rho >= 0 AND unbounded_mu_squared >= 0", name="unbounded"),
+    CheckConstraint(
+        "budget_mixed_delta >= 0 AND budget_mixed_delta <= "
+        "limit_delta - budget_delta - budget_gaussian_delta - budget_concentrated_delta "
+        "AND (budget_mixed_pure IS NULL) = (budget_mixed_mu_squared IS NULL) "
+        "AND (budget_mixed_pure IS NULL OR (filter <> 'pure' AND budget_mixed_pure < budget_pure))",
+        name="budget_mixed",
+    ),
+    CheckConstraint(
+        "spent_mixed_pure >= 0 AND spent_mixed_mu_squared >= 0 AND unbounded_mixed >= 0", name="spent_mixed"
+    ),
     # Of roots only (WHERE parent IS NULL): said in the migration, for naming a database here loads its dialect.
     Index("uq_accounts_root", "dataset", unique=True),
     Index(
@@ -214,6 +231,9 @@ entries = Table(
     Column("unbounded_pure", BigInteger, nullable=False),
     Column("unbounded_rho", BigInteger, nullable=False),
     Column("unbounded_mu_squared", BigInteger, nullable=False),
+    Column("mixed_pure", BigInteger, nullable=False, server_default="0"),
+    Column("mixed_mu_squared", BigInteger, nullable=False, server_default="0"),
+    Column("unbounded_mixed", BigInteger, nullable=False, server_default="0"),
     Column("details", Text, nullable=False),
     Column("created", BigInteger, nullable=False),
     Column("account_previous", Text, nullable=False),

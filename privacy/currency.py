@@ -38,10 +38,22 @@ class _Budgets(Protocol):
     def mu_squared(self) -> int | None: ...
     @property
     def rho(self) -> int | None: ...
+    @property
+    def pure(self) -> int: ...
+    @property
+    def mixed_pure(self) -> int | None: ...
+    @property
+    def mixed_mu_squared(self) -> int | None: ...
+
+
+class _Spent(Protocol):
+    @property
+    def mixed_pure(self) -> int | None: ...
 
 
 class Payer(Protocol):
-    """An account, as far as currencies look at it: its limit, and the budgets of its branches in whole picos."""
+    """An account, as far as currencies look at it: its limit, the budgets of its branches in whole picos, and what it
+    has spent of them."""
 
     @property
     def limit(self) -> _Limit:
@@ -51,6 +63,11 @@ class Payer(Protocol):
     @property
     def branches(self) -> _Budgets:
         """Its budgets; None for a branch that it does not have."""
+        ...
+
+    @property
+    def spent(self) -> _Spent:
+        """Its sums; None for one without a bound."""
         ...
 
 
@@ -80,8 +97,9 @@ class Currency(ABC):
     def serving_amount(self, epsilon: Fraction, account: Payer) -> Fraction:
         """The least amount of a stored release that serves a spend: that part of the tightest budget that counts it.
 
-        It follows from limits alone: a spend may buy less than its nominal amount (server/spends.py), and what it
-        bought goes on serving it. Errors: as `nominal_amount`.
+        A spend may buy less than its nominal amount (server/spends.py), and what it bought goes on serving it: so it
+        follows from limits, and from whether anything was ever put into the pure sum of the mixed branch, which before
+        that is never the tightest. Errors: as `nominal_amount`.
         """
 
     @abstractmethod
@@ -160,11 +178,17 @@ class _MuSquared(Currency):
     def serving_amount(self, epsilon: Fraction, account: Payer) -> Fraction:
         """Gaussian noise takes half as much rho as mu squared, of a budget that may be less than half of this one."""
         nominal = self.nominal_amount(epsilon, account)
-        if account.branches.rho is None:
-            return nominal
+        branches, share = account.branches, epsilon / account.limit.epsilon
         # A unit for the charge, which is rounded up, and the distance of the amounts that are searched over.
-        units = 2 * (account.branches.rho * epsilon / account.limit.epsilon - 1) * Fraction(99_999, 100_000)
-        return min(nominal, max(int(units), 1) * PICO)
+        tightest = Fraction(nominal / PICO)
+        if branches.rho is not None:
+            tightest = min(tightest, 2 * (branches.rho * share - 1) * _NEAR)
+        noise, whole = branches.mixed_mu_squared, branches.mixed_pure
+        if noise is not None and whole is not None and account.spent.mixed_pure != 0:
+            # The rest of epsilon stands for this budget, so a spend buys more than its share of it.
+            spend = min(share * branches.pure / (branches.pure - whole), Fraction(1))
+            tightest = min(tightest, (noise * spend - 1) * _NEAR)
+        return min(nominal, max(int(tightest), 1) * PICO)
 
     def nominal_epsilon(self, amount: Fraction, account: Payer) -> Fraction:
         whole = self.nominal_amount(account.limit.epsilon, account)
@@ -186,6 +210,9 @@ class _MuSquared(Currency):
 
     def paid_by(self, *, pure: int, mu_squared: int, rho: int) -> int:
         return max(mu_squared, 2 * rho, 1)
+
+
+_NEAR = Fraction(99_999, 100_000)
 
 
 def _bounded(amount: Fraction | None) -> Fraction:

@@ -3,7 +3,9 @@
 **Claim.** Let the floor be the share s of the root's limit (`epsilon_min` of its epsilon). Each run takes at least the
 share s, rounded down to the ledger's units, of *every* budget of the root (pure, mu squared and rho, as in
 accountant/filter.md); an infinite amount is more than any. Every sum of the root counts all runs, so after more than
-1/s of them (but for that rounding) each sum is beyond its budget and nothing is admitted. The floor is measured in the
+1/s of them (but for that rounding) each sum is beyond its budget and nothing is admitted. In the mixed branch a run is
+in one of two sums: at most the part a/E of 1/s runs in the pure one, at most the rest in the other, since the floor of
+mu squared is the share s of E/(E - a) times that branch's budget, where this is more. The floor is measured in the
 root's own currency for every family: Gaussian noise by its share of the Gaussian branch, Laplace noise by the least of
 its three shares, which for small prices is that of mu squared and not that of epsilon.
 
@@ -19,7 +21,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from accountant.account import Account
-from accountant.filter import Sums
+from accountant.filter import Branches, Sums
 from mechanisms.amounts import least_amount
 from mechanisms.calibrate import is_histogram, losses, part_of
 from mechanisms.families import FAMILIES, NoiseFamily, Price
@@ -62,7 +64,7 @@ class Floor:
         return cls(
             epsilon,
             pure=math.floor(branches.pure * share),
-            mu_squared=math.floor((branches.mu_squared or 0) * share),
+            mu_squared=math.floor(max(Fraction(branches.mu_squared or 0), _mixed_noise(branches)) * share),
             rho=math.floor((branches.rho or 0) * share),
         )
 
@@ -163,6 +165,12 @@ class Floor:
                 break
             amount = math.ceil(amount * Fraction(math.sqrt(factor)) / PICO) * PICO
         return amount
+
+
+def _mixed_noise(branches: Branches) -> Fraction:
+    """What mu squared the mixed branch would hold if all of epsilon were for it, in picos; 0 without the branch."""
+    whole, noise = branches.mixed_pure, branches.mixed_mu_squared
+    return Fraction(0) if whole is None or noise is None else Fraction(noise * branches.pure, branches.pure - whole)
 
 
 def _of_runs(cores: Sequence[CoreStatistics], by_core: Sequence[Loss]) -> list[Loss]:

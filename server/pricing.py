@@ -14,7 +14,7 @@ the whole amount of a spend would cost more, less is bought (server/spends.py), 
 much is refused (docs/decisions/0018).
 
 For a spend of the account's epsilon an approximate account gets Gaussian noise as long as every account of the path
-admits at least half of its amount: a Laplace release would also take a large part of the Gaussian branch. For an
+admits at least a third of its amount: a Laplace release would also take a large part of the Gaussian branch. For an
 epsilon of the answer itself, and for a half width, it is the family that costs less now. So a smaller epsilon, or a
 wider width, never costs more: it needs no more of either family, and the cost never falls with the amount (decision
 0041). A named family is the only one. Balances are functions of earlier questions, and not private.
@@ -102,9 +102,9 @@ class Priced:
     `epsilon` is the price in nominal epsilon of the paying account; `cost` is how much less of that account would
     remain, which is what the ledger will say it charged. `price` is what was calibrated; `enough` are the amounts, one
     for each family that may answer, of which a stored release serves the wish. `raised` says that the floor made the
-    price, `reduced` that a spend buys less than half of its nominal amount. `below_floor` and `above_policy` say that
-    no fresh run is made at this price, because it is too little or the account would be charged more than the policy
-    allows (a stored release may still answer). `promised` says that a half width was asked for.
+    price, `reduced` that a spend buys less than a third of its nominal amount. `below_floor` and `above_policy` say
+    that no fresh run is made at this price, because it is too little or the account would be charged more than the
+    policy allows (a stored release may still answer). `promised` says that a half width was asked for.
     """
 
     epsilon: Fraction
@@ -329,7 +329,7 @@ def _candidate(
         replace(one.enough, amount=min(one.enough.amount, price.amount)) if one is wished else one.enough
         for one in all_wished
     )
-    reduced = 2 * price.amount < nominal.amount
+    reduced = 3 * price.amount < nominal.amount
     sold = sold and floor.covered(cores, known.get(cores, price).by_core)
     raised = not sold and not wish.named
     if raised:

@@ -89,17 +89,35 @@ def affordable_amount(
 def _rooms(leaf: Account, asked: Fraction) -> dict[str, float]:
     """What a charge may take of each measure, in picos, so that some branch is used no more than may be used then."""
     share = leaf.used_share() + asked / leaf.limit.epsilon
-    measures = (
-        ("pure", leaf.spent.pure, leaf.branches.pure),
-        ("mu_squared", leaf.spent.mu_squared, leaf.branches.mu_squared),
-        ("rho", leaf.spent.rho, leaf.branches.rho),
-    )
+    spent, branches = leaf.spent, leaf.branches
     rooms = {
-        measure: float(share * budget - spent)
-        for measure, spent, budget in measures
-        if spent is not None and budget is not None
+        measure: float(share * budget - amount)
+        for measure, amount, budget in (
+            ("pure", spent.pure, branches.pure),
+            ("mu_squared", spent.mu_squared, branches.mu_squared),
+            ("rho", spent.rho, branches.rho),
+        )
+        if amount is not None and budget is not None
     }
+    for measure, room in _mixed_rooms(leaf, share).items():
+        rooms[measure] = max(room, rooms.get(measure, 0.0))
     return {measure: room for measure, room in rooms.items() if room >= 1}
+
+
+def _mixed_rooms(leaf: Account, share: Fraction) -> dict[str, float]:
+    """The same of the mixed branch, of which both sums together may be used to this share."""
+    spent, whole, noise = leaf.spent, leaf.branches.mixed_pure, leaf.branches.mixed_mu_squared
+    if whole is None or noise is None or spent.mixed_pure is None or spent.mixed_mu_squared is None:
+        return {}
+    if spent.mixed_pure > whole or spent.mixed_mu_squared > noise:
+        return {}
+    rest = leaf.branches.pure - whole
+    room = share * leaf.branches.pure - spent.mixed_pure - Fraction(rest * spent.mixed_mu_squared, noise)
+    # Half a unit more: an amount of the grid may fill a sum exactly, and should be what a curve leads to.
+    return {
+        "pure": min(float(room), float(whole - spent.mixed_pure)) + 0.5,
+        "mu_squared": min(float(room * noise / rest), float(noise - spent.mixed_mu_squared)) + 0.5,
+    }
 
 
 class _Curves:

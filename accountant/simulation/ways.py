@@ -5,10 +5,10 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from accountant.filter import DEFAULT_SHARES, NOTHING, FilterKind, Limit, Sums, fits, split_limit
+from accountant.filter import DEFAULT_SHARES, NOTHING, FilterKind, Limit, Sums, charges_left, split_limit
 from accountant.simulation import distribution, renyi, theorems
 from accountant.simulation.questions import Kind, Repeated
 from privacy.conversions import concentrated_epsilon, gaussian_epsilon
@@ -146,14 +146,7 @@ def _by_limit(count_of: Callable[[Repeated, float, float], int]) -> Callable[[Re
 def _of_account(question: Repeated, limit: Limit) -> int:
     """What an account of this server admits of such questions alone: its own filter, its own rounding."""
     branches = split_limit(limit, FilterKind.APPROXIMATE if limit.delta else FilterKind.PURE, DEFAULT_SHARES)
-    each = Sums.of(question.loss())
-
-    def fit(count: int) -> bool:
-        amounts = [None if amount is None else amount * count for amount in (each.pure, each.rho, each.mu_squared)]
-        kept = [None if amount is None or amount > 2**62 else amount for amount in amounts]
-        return fits(Sums(pure=kept[0], rho=kept[1], mu_squared=kept[2], delta=NOTHING.delta), branches)
-
-    return _most(fit)
+    return min(charges_left(replace(Sums.of(question.loss()), delta=0), NOTHING, branches), QUESTIONS_MAX)
 
 
 def _nothing(question: Repeated, count: int, delta: float) -> float:

@@ -101,7 +101,7 @@ def set_budget(
     delta: str | None = option("--delta D", "Limit of delta, for instance 0.000001. Not for pure."),
     principal: str | None = option("--principal NAME", "Who may spend it. Without: the root, for all together."),
     kind: FilterKind | None = option("--filter", "How losses add up; chosen once. Default: approximate."),
-    delta_shares: str | None = option("--delta-shares G,C,S", "Percent of delta, chosen once. Default: 70,10,20."),
+    delta_shares: str | None = option("--delta-shares G,C,M,S", "Percent of delta, chosen once. Default: 70,7,8,15."),
     parent: str | None = option("--parent ID", "Account above. Default: the dataset's root."),
     account: str | None = option("--account ID", "Change exactly this account."),
     reason: str | None = option("--reason TEXT", "Needed to change a limit; the ledger keeps it."),
@@ -149,13 +149,16 @@ def set_budget(
 
 def _shares(text: str) -> DeltaShares:
     try:
-        gaussian, concentrated, groups = (int(part) for part in text.split(","))
-        return DeltaShares(gaussian, concentrated, groups)
+        gaussian, concentrated, *mixed, groups = (int(part) for part in text.split(","))
+        if len(mixed) > 1:
+            raise ValueError
+        return DeltaShares(gaussian=gaussian, concentrated=concentrated, mixed=sum(mixed), groups=groups)
     except ValueError:
         raise UsageError("""--delta-shares is not accepted
-            Three whole percents that add up to 100: for Gaussian noise, for noise that is counted as concentrated,
-            and for showing groups that are not public.
-            Write for instance --delta-shares 70,10,20""") from None
+            Four whole percents that add up to 100: for Gaussian noise, for noise that is counted as concentrated,
+            for Laplace and Gaussian noise together, and for showing groups that are not public. Of three the third
+            is left away.
+            Write for instance --delta-shares 70,7,8,15""") from None
 
 
 def show_budgets(

@@ -43,7 +43,7 @@ _EXAMPLE_BODY = {
     "principal": "analyst",
     "limit": {"epsilon": "10", "delta": "0.000001"},
     "filter": "approximate",
-    "delta_shares": {"gaussian": 70, "concentrated": 10, "groups": 20},
+    "delta_shares": {"gaussian": 70, "concentrated": 7, "mixed": 8, "groups": 15},
 }
 _EXAMPLE_BUDGET = {
     "id": "b_2c9a",
@@ -55,7 +55,7 @@ _EXAMPLE_BUDGET = {
     "delta_shares": {"gaussian": 70, "concentrated": 10, "groups": 20},
     "limit": {"epsilon": "10", "delta": "0.000001"},
     "used_share": "0.05",
-    "remaining": {"epsilon": "9.5", "delta": "0.0000002"},
+    "remaining": {"epsilon": "9.5", "delta": "0.00000015"},
     "reserved": False,
     "queries_left": 95,
     "membership_guess": "1",
@@ -265,10 +265,15 @@ def _entry(entry: Entry, *, overseen: bool) -> dict[str, object]:
             "delta": decimal_text(amounts.delta * ATTO),
             "rho": decimal_text(amounts.rho * PICO),
             "mu_squared": decimal_text(amounts.mu_squared * PICO),
+            "mixed": {
+                "epsilon": decimal_text(amounts.mixed_pure * PICO),
+                "mu_squared": decimal_text(amounts.mixed_mu_squared * PICO),
+            },
             "unbounded": {
                 "epsilon": amounts.unbounded_pure,
                 "rho": amounts.unbounded_rho,
                 "mu_squared": amounts.unbounded_mu_squared,
+                "mixed": amounts.unbounded_mixed,
             },
         },
         "details": json.loads(entry.details),

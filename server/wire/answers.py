@@ -268,7 +268,8 @@ class BudgetAnswer(AnswerModel):
     filter: FilterWord
     delta_shares: dict[str, int] | None = Field(
         description="How the delta is divided, in percent: for Gaussian noise, for noise that is counted as "
-        "concentrated, for showing groups that are not public. Null for a pure account."
+        "concentrated, for Laplace and Gaussian noise together, for showing groups that are not public. Null for a "
+        "pure account."
     )
     limit: Amount
     used_share: str = Field(description="From 0 to 1: the least used share over the branches that are alive.")

@@ -305,6 +305,7 @@ class DeltaSharesBody(RequestModel):
 
     gaussian: Percent
     concentrated: Percent
+    mixed: Percent = 0
     groups: Percent
 
     @model_validator(mode="after")
@@ -314,7 +315,7 @@ class DeltaSharesBody(RequestModel):
 
     def shares(self) -> DeltaShares:
         """As the accountant has it. Raises ValueError where they do not add up to 100."""
-        return DeltaShares(self.gaussian, self.concentrated, self.groups)
+        return DeltaShares(gaussian=self.gaussian, concentrated=self.concentrated, mixed=self.mixed, groups=self.groups)
 
 
 class BudgetBody(RequestModel):
@@ -331,10 +332,10 @@ class BudgetBody(RequestModel):
     delta_shares: Annotated[
         DeltaSharesBody | None,
         Field(
-            description="How its delta is divided: for Gaussian noise, for noise that is counted as concentrated, and "
-            "for showing groups that are not public. By default "
-            f"{DEFAULT_SHARES.gaussian}, {DEFAULT_SHARES.concentrated} and {DEFAULT_SHARES.groups} percent. Cannot be "
-            "changed later; a pure account has none."
+            description="How its delta is divided: for Gaussian noise, for noise that is counted as concentrated, for "
+            "Laplace and Gaussian noise together, and for showing groups that are not public. By default "
+            f"{DEFAULT_SHARES.gaussian}, {DEFAULT_SHARES.concentrated}, {DEFAULT_SHARES.mixed} and "
+            f"{DEFAULT_SHARES.groups} percent. Cannot be changed later; a pure account has none."
         ),
     ] = None
 

@@ -37,7 +37,7 @@ def opened(*, epsilon: str = "1", delta: Fraction = MICRO) -> Account:
 def after(account: Account, *events: Event) -> Account:
     """The account when it was charged for these events, one charge each."""
     for event in events:
-        account = dataclasses.replace(account, spent=account.spent.add(event.loss()))
+        account = dataclasses.replace(account, spent=account.spent.add(event.loss(), account.branches))
     return account
 
 
@@ -55,12 +55,12 @@ def test_a_new_account_has_everything_left() -> None:
     """Shows the figures of a new account of each kind."""
     for account, branches in (
         (opened(delta=Fraction(0)), (Branch.PURE,)),
-        (opened(), (Branch.PURE, Branch.GAUSSIAN, Branch.CONCENTRATED)),
+        (opened(), tuple(Branch)),
     ):
         assert branches == account.alive_branches()
         assert account.used_share() == 0
         assert account.remaining_epsilon() == 1
-    assert opened().remaining_delta() == MICRO / 5
+    assert opened().remaining_delta() == MICRO * 15 / 100
     assert opened(delta=Fraction(0)).remaining_delta() == 0
 
 
@@ -119,19 +119,19 @@ def test_refusals_name_every_amount() -> None:
 
     mixed = after(opened(), gaussian(Fraction(1, 1000)))
     short = {entry.measure: entry for entry in mixed.explain_refusal(laplace("0.9").loss())}
-    assert set(short) == {"pure", "mu_squared", "rho"}
+    assert set(short) == {"pure", "mu_squared", "rho", "mixed_pure", "mixed_mu_squared"}
     assert short["pure"].remaining is None
     assert short["mu_squared"].remaining == (mixed.branches.mu_squared or 0) * PICO - Fraction(1, 1000)
 
     threshold = GaussianThresholdEvent(l2_squared=Fraction(1, 10**6), variance=Fraction(1), delta=MICRO)
     [shortage] = opened().explain_refusal(threshold.loss())
-    assert (shortage.measure, shortage.asked, shortage.remaining) == ("delta", MICRO, MICRO / 5)
+    assert (shortage.measure, shortage.asked, shortage.remaining) == ("delta", MICRO, MICRO * 15 / 100)
 
 
 def test_remaining_delta_falls_by_what_thresholds_take() -> None:
     """Shows that the cap on deltas is counted down exactly."""
     threshold = GaussianThresholdEvent(l2_squared=Fraction(1, 10**6), variance=Fraction(1), delta=MICRO / 20)
-    assert after(opened(), threshold, threshold).remaining_delta() == MICRO / 10
+    assert after(opened(), threshold, threshold).remaining_delta() == MICRO / 20
 
 
 @given(
@@ -175,4 +175,4 @@ def test_branches_belong_to_their_limit() -> None:
     more = split_limit(Limit(Fraction(1), MICRO * 2), FilterKind.APPROXIMATE, DEFAULT_SHARES)
     with pytest.raises(AssertionError, match="more than the limit's delta"):
         dataclasses.replace(opened(), branches=more)
-    assert opened().branches.delta * ATTO == MICRO / 5
+    assert opened().branches.delta * ATTO == MICRO * 15 / 100

@@ -117,7 +117,7 @@ def test_the_division_of_delta_is_for_good(ledger: Ledger, url: str) -> None:
 
     Budgets of another division, however well they fit the row that names it, are not those of the grant.
     """
-    shares = DeltaShares(60, 15, 25)
+    shares = DeltaShares(gaussian=60, concentrated=15, groups=25)
     top = ledger.create_account(
         dataset="people", parent=None, principal=None, name="root", limit=limit(1, "0.000001"),
         filter=FilterKind.APPROXIMATE, shares=shares, actor="admin",
@@ -129,7 +129,7 @@ def test_the_division_of_delta_is_for_good(ledger: Ledger, url: str) -> None:
     assert account.branches == split_limit(account.limit, FilterKind.APPROXIMATE, shares)
     assert account.remaining_delta() == Fraction(1, 2 * 10**6)
     assert ledger.audit().ok
-    other = split_limit(account.limit, FilterKind.APPROXIMATE, DeltaShares(70, 10, 20))
+    other = split_limit(account.limit, FilterKind.APPROXIMATE, DeltaShares(gaussian=70, concentrated=10, groups=20))
     execute(
         url,
         f"UPDATE accounts SET share_gaussian = 70, share_concentrated = 10, budget_mu_squared = {other.mu_squared}, "

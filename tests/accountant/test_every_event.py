@@ -7,12 +7,12 @@ import json
 from typing import Any
 
 from accountant.entry import Amounts
-from accountant.filter import Sums
+from accountant.filter import DEFAULT_SHARES, FilterKind, Sums, split_limit
 from accountant.ledger import Ledger
 from accountant.states import EntryKind
 from privacy.composition import compose
 from privacy.events import KINDS, Event, event_from_json, event_to_json
-from tests.accountant.making import analyst, core, request, root, spend
+from tests.accountant.making import analyst, core, limit, request, root, spend
 from tests.accountant.test_ledger_audit import tamper
 from tests.privacy.test_events import FALLS, GROWS, SAMPLES
 
@@ -45,7 +45,7 @@ def test_every_event_is_charged_kept_and_audited_alike(ledger: Ledger) -> None:
     for entry, charge in zip(entries, charges, strict=True):
         (charged,) = json.loads(entry.details)["charged"]
         assert tuple(event_from_json(one) for one in charged["events"]) == charge
-        assert entry.amounts == Amounts.of_charge(Sums.of(compose(charge)), spent=spent)
+        assert entry.amounts == Amounts.of_charge(Sums.of(compose(charge)), spent=spent, branches=leaf.branches)
         spent = spent.plus(entry.amounts)
     assert ledger.account(leaf.id).spent == spent.sums() == ledger.account(top.id).spent
     assert ledger.audit().findings == ()
@@ -54,12 +54,13 @@ def test_every_event_is_charged_kept_and_audited_alike(ledger: Ledger) -> None:
 def test_no_worse_event_is_cheaper() -> None:
     """Shows in the units of the ledger that more sensitivity, epsilon, delta or draws, or less noise, costs no less in
     any measure and more in one."""
+    branches = split_limit(limit(1, "0.000001"), FilterKind.APPROXIMATE, DEFAULT_SHARES)
     for event in SAMPLES.values():
-        before = Amounts.of_charge(Sums.of(event.loss()), spent=Amounts())
+        before = Amounts.of_charge(Sums.of(event.loss()), spent=Amounts(), branches=branches)
         worse = grown(event)
         assert worse
         for other in worse:
-            after = Amounts.of_charge(Sums.of(other.loss()), spent=Amounts())
+            after = Amounts.of_charge(Sums.of(other.loss()), spent=Amounts(), branches=branches)
             finite = zip(before[:4], after[:4], strict=True)
             assert all(left <= right for left, right in finite), (event, other)
             assert before != after, (event, other)

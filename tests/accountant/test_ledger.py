@@ -194,18 +194,17 @@ class TestReserve:
         leaf = analyst(ledger, root(ledger, epsilon=10, delta="1e-6", pure=False), epsilon=1, delta="1e-6", pure=False)
         ledger.reserve(request(leaf, core("a", gaussian("0.01"))))
         now = ledger.account(leaf.id)
-        assert now.spent == Sums(pure=None, rho=PICO // 200, mu_squared=PICO // 100, delta=0)
+        assert now.spent == Sums(None, PICO // 200, PICO // 100, mixed_mu_squared=PICO // 100)
         with pytest.raises(BudgetExhausted):
             ledger.reserve(request(leaf, core("b", gaussian(1))))
         assert ledger.account(leaf.id) == now
 
     def test_delta_has_its_own_cap(self, ledger: Ledger) -> None:
-        """Thresholds spend delta; a fifth of the limit's delta is for them."""
+        """Thresholds spend delta; a share of the limit's delta is for them."""
         leaf = analyst(ledger, root(ledger, epsilon=10, delta="1e-3", pure=False), epsilon=1, delta="1e-6", pure=False)
         event = TruncatedGeometricEvent(epsilon=Fraction(1, 10), delta=Fraction(1, 10**7))
-        for name in ("a", "b"):
-            reserved = ledger.reserve(request(leaf, core(name, event)))
-            assert reserved.charged[0].delta == Fraction(1, 10**7)
+        reserved = ledger.reserve(request(leaf, core("a", event)))
+        assert reserved.charged[0].delta == Fraction(1, 10**7)
         with pytest.raises(BudgetExhausted) as refused:
             ledger.reserve(request(leaf, core("c", event)))
         assert [short.measure for short in refused.value.shortages] == ["delta"]

@@ -97,7 +97,7 @@ def test_delta_is_divided_once(home: Path) -> None:
     for wrong in ("70,10", "70,10,21", "a,b,c", "70,30,-0.5", "110,-10,0"):
         refused(budget(home, *limit, "--delta-shares", wrong), "--delta-shares is not accepted", code=2)
     opened = budget(home, *limit, "--delta-shares", "60,15,25", "--json").json
-    assert opened["delta_shares"] == {"gaussian": 60, "concentrated": 15, "groups": 25}
+    assert opened["delta_shares"] == {"gaussian": 60, "concentrated": 15, "mixed": 0, "groups": 25}
     assert opened["remaining"]["delta"] == "0.00000025"
     more = ("--epsilon", "2", "--delta", "0.000002", "--reason", "more")
     refused(budget(home, *more, "--delta-shares", "70,10,20"), "its delta is divided for good")

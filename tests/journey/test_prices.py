@@ -235,7 +235,7 @@ def test_a_refusal_for_want_of_delta_names_the_delta_that_fits(analyst: Callable
     estimate = call("/v1/estimates", HIDDEN)[1]
     assert estimate["verdict"] == "rejected_budget"
     assert estimate["refusal"]["instead"][0] == refused["instead"][0]
-    assert named == "0.0000000002"
+    assert named == "0.00000000015"
     status, answer = call("/v1/queries", HIDDEN, delta=named)
     assert status == 200, answer
     status, refused = call("/v1/queries", HIDDEN, delta="0.0000001")

@@ -211,7 +211,7 @@ def test_a_stream_takes_no_more_of_its_account_than_was_agreed(
     with pytest.raises(Problem) as refused:
         services.streams.open(request)
     assert refused.value.finding.code == "conflict"
-    assert prices[1] > prices[0] + 100
+    assert prices[1] > prices[0] + 10
     assert services.registry.resources(STREAMS, who, dataset=None, after=None, count=1) == ()
     services.streams.open(request)
     assert len(services.registry.resources(STREAMS, who, dataset=None, after=None, count=2)) == 1

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accountant.account import Account, FilterKind, Limit
-from accountant.filter import NOTHING, Sums
+from accountant.filter import DEFAULT_SHARES, NOTHING, DeltaShares, Sums
 from mechanisms.calibrate import UNKNOWN_WIDTH, UNPROMISED_WIDTH, Price
 from mechanisms.families import ONE_GROUP, NoiseFamily
 from privacy.aggregate import AggregateFunction
@@ -45,14 +45,22 @@ LIMITS = Limits(epsilon_max=Fraction(1000), delta_per_query=Fraction(1, 10**9))
 DATASET = Dataset("d", PrivacyUnit("t", "k"), (Table("t", (), protected=False),), 1, "v", limits=LIMITS)
 
 
-def account(epsilon: object, delta: object = 0, *, name: str = "a", parent: str | None = None) -> Account:
+def account(
+    epsilon: object,
+    delta: object = 0,
+    *,
+    name: str = "a",
+    parent: str | None = None,
+    shares: DeltaShares = DEFAULT_SHARES,
+) -> Account:
     """An account that spent nothing: pure when its delta is zero."""
     limit = Limit(Fraction(str(epsilon)), Fraction(str(delta)))
     kind = FilterKind.APPROXIMATE if limit.delta else FilterKind.PURE
     moment = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
     return Account.opened(
-        id=name, dataset="d", parent=parent, principal=None, name=name, limit=limit, filter=kind, created=moment
-    )
+        id=name, dataset="d", parent=parent, principal=None, name=name, limit=limit, filter=kind, shares=shares,
+        created=moment,
+    )  # fmt: skip
 
 
 def core_of(kind: str) -> CoreStatistics:
@@ -106,7 +114,7 @@ def accounts(draw: st.DrawFn) -> tuple[Account, ...]:
         )
         loss = compose([event])
         if replace(leaf, spent=history).admits(loss):
-            history = history.add(loss)
+            history = history.add(loss, leaf.branches)
     return replace(leaf, spent=history), replace(root, spent=history)
 
 
@@ -359,7 +367,7 @@ def test_a_delta_that_never_fits_names_the_one_that_does() -> None:
     priced = ask(Wish(), path, "hidden", dataset)
     assert not priced.admitted
     fits = pricing.delta_that_fits(path, priced.loss)
-    assert fits == Fraction(2, 10**7)
+    assert fits == Fraction(15, 10**8)
     assert ask(Wish(delta=fits), path, "hidden", dataset).admitted
     assert pricing.delta_that_fits(path, ask(Wish(delta=fits), path, "hidden", dataset).loss) is None
 
@@ -429,12 +437,17 @@ def test_a_release_of_an_earlier_law_serves_a_price_and_a_width_only_where_it_is
 
 
 def test_a_wish_is_served_by_what_it_would_buy_in_each_family_that_may_answer() -> None:
-    """`auto` takes both, a name takes one; the amounts do not depend on what was spent."""
-    fresh = account(10, "1e-6")
-    spent = replace(fresh, spent=NOTHING.add(LaplaceEvent(l1_sensitivity=Fraction(1), scale=Fraction(1)).loss()))
-    wish = Wish(epsilon=Fraction(1, 10))
+    """`auto` takes both, a name takes one. What was spent makes no difference, until the mixed branch has noise of both
+    kinds: then the same spend may buy less Gaussian noise, and that serves it."""
+    fresh, wish = account(10, "1e-6"), Wish(epsilon=Fraction(1, 10))
+    spent = fresh.after(GaussianEvent(l2_squared=Fraction(1), variance=Fraction(10)).loss())
+    mixed = spent.after(LaplaceEvent(l1_sensitivity=Fraction(1), scale=Fraction(1)).loss())
     assert ask(wish, (fresh,)).enough == ask(wish, (spent,)).enough
-    assert {price.family for price in ask(wish, (fresh,)).enough} == set(NoiseFamily)
+    laplace, gaussian = NoiseFamily.LAPLACE, NoiseFamily.GAUSSIAN
+    before, after = ({price.family: price.amount for price in ask(wish, (one,)).enough} for one in (fresh, mixed))
+    assert set(before) == set(NoiseFamily)
+    assert after[laplace] == before[laplace]
+    assert 2 * after[gaussian] > before[gaussian] * Fraction(13, 10) > after[gaussian] * Fraction(13, 10)
     one = replace(wish, noise=NoiseFamily.LAPLACE)
     assert [price.family for price in ask(one, (fresh,)).enough] == [NoiseFamily.LAPLACE]
 
