@@ -12,7 +12,7 @@ import functools
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NotRequired, TypedDict, TypeVar
 
@@ -63,7 +63,7 @@ class NoisySums:
     measurement: Measurement
     values: Integers
     estimates: tuple[Estimate, ...]
-    fine: Integers | None = None
+    fine: Integers | None = field(default=None, repr=False)
 
     @property
     def selects(self) -> bool:

@@ -49,6 +49,7 @@ CODES: dict[str, str] = {
     "no_budget": "The caller has no account for this dataset.",
     "above_max_cost": "The question would cost more than its max_cost.",
     "not_sharpened": "The stored answer cannot be made more precise for less than a new one.",
+    "text_not_kept": "The server does not have the text of that query any more.",
     "policy_forbids": "The dataset's policy does not allow this query.",
     "window_closed": "The account's current window cannot pay; a later one may.",
     "execution_failed": "The query was started and gave no answer. It stays charged.",

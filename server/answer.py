@@ -25,8 +25,11 @@ from accountant.states import QueryStatus
 from engines.protocol import StatementEngine
 from engines.shell import ShellEngine
 from mechanisms.randomness import BitSource
+from privacy.refusal import Finding, Refused
+from server.admitted import retried
 from server.free_answers import FreeAnswers
 from server.journey.admission import Admission, Served
+from server.journey.asked import Asked
 from server.journey.google import plain_question
 from server.journey.pace import Pace
 from server.journey.preparing import Preparing
@@ -35,6 +38,7 @@ from server.journey.repeats import Repeats
 from server.journey.report import report
 from server.journey.reuse import Stored
 from server.journey.running import Running
+from server.journey.sharpening import sharper
 from server.journey.sizes import Sizes
 from server.journey.wire_estimate import estimate
 from server.pricing import Priced
@@ -43,6 +47,13 @@ from server.question import Question
 from sql_rewrite.dialects import DIALECTS
 
 __all__ = ["Journey"]
+
+_NOT_KEPT = Finding(
+    code="text_not_kept",
+    what="the query cannot be asked again by its identifier",
+    why="The texts of queries are kept in memory only, of each analyst the last ones: not beyond a restart.",
+    instead=("send the same question with the better wish: POST /v1/queries buys what is missing as well",),
+)
 
 
 def _now() -> datetime.datetime:
@@ -67,12 +78,14 @@ class Journey:
     ) -> None:
         """`drawn` finds synthetic tables; without it there are none."""
         drawn = NothingDrawn() if drawn is None else drawn
+        self._ledger = ledger
         self.pace = pace if pace is not None else Pace()
         public = PublicTables(served.snapshot, drawn.rows_of)
         self.preparing = Preparing(shell, shell, DIALECTS[private.capabilities.dialect], public.of)
         repeats = Repeats()
         self.free = free = free_answers if free_answers is not None else FreeAnswers()
         self.sizes = Sizes(ledger)
+        self.asked = Asked()
         self.admission = Admission(
             ledger=ledger,
             served=served,
@@ -117,7 +130,23 @@ class Journey:
 
     def admit(self, question: Question) -> Admitted:
         """Steps 1 to 5. Errors: Refused, and the ledger's (BudgetExhausted, IdempotencyConflict, ...)."""
-        return self.admission.admit(plain_question(question))
+        admitted = self.admission.admit(plain_question(question))
+        self.asked.keep(admitted.query_id, question)
+        return admitted
+
+    def sharpen(self, query_id: str, better: Question) -> Admitted:
+        """Steps 1 to 5 of an earlier question of the same analyst with a better wish (`better` has no text).
+
+        A retry is looked up first: it needs no text. Errors: as of `admit`; Refused (text_not_kept).
+        """
+        if better.idempotency_key is not None:
+            earlier = self._ledger.earlier(better.principal, better.idempotency_key, better.body_hash)
+            if earlier is not None:
+                return retried(earlier)
+        asked = self.asked.of(better.principal, query_id)
+        if asked is None:
+            raise Refused([_NOT_KEPT])
+        return self.admit(sharper(asked, better))
 
     def complete(self, query: ToRun) -> bytes:
         """Steps 6 to 8: the stored answer at its visible moment. Errors: ExecutionFailed, one opaque outcome."""

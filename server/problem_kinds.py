@@ -36,6 +36,7 @@ _REFUSAL_STATUS = {
     "policy_forbids": 403,
     "above_max_cost": 403,
     "not_sharpened": 409,
+    "text_not_kept": 409,
     "window_closed": 403,
     "execution_failed": 500,
 }
@@ -87,6 +88,7 @@ _REFUSAL_INSTEAD = {
     "no_budget": ("Ask an administrator for a budget on this dataset.",),
     "above_max_cost": ("Ask for less, or allow more: POST /v1/estimates shows the price for free.",),
     "not_sharpened": ("Ask the question with the better wish: it is bought anew.",),
+    "text_not_kept": ("Send the same question with the better wish: POST /v1/queries.",),
     "policy_forbids": ("GET /v1/datasets/{dataset} shows the limits of one query.",),
     "window_closed": ("Wait until available_at.",),
     "execution_failed": (

@@ -73,6 +73,9 @@ class JourneySteps(Protocol):
     def admit(self, question: Question) -> Admitted:
         """Everything up to the reservation. Raises Refused, LedgerError."""
 
+    def sharpen(self, query_id: str, better: Question) -> Admitted:
+        """The same of an earlier question with the wish of `better`, which has no text. Raises Refused, LedgerError."""
+
     def complete(self, query: ToRun) -> bytes:
         """Everything after it: the stored answer at its visible moment. Raises ExecutionFailed."""
 

@@ -94,6 +94,7 @@ def price_lines(answer: Json) -> list[str]:
         *_bound_lines(answer),
         f"Price: {price or 'nothing'}.",
         *_part_lines(accounting),
+        *_added_lines(accounting.get("sharpened")),
         *own_words(accounting.get("own")),
         f"Remains: epsilon {short(accounting['remaining']['epsilon'])}{_delta(accounting['remaining'])}.",
     ]
@@ -145,6 +146,14 @@ def _part_lines(accounting: Json) -> list[str]:
         return []
     bought = ", ".join(f"epsilon {short(part['epsilon'])} for {_PARTS[part['for']]}" for part in parts)
     return [f"Of it {bought}.", *(f"  - {part['saved_by']}" for part in parts if part["saved_by"])]
+
+
+def _added_lines(sharpened: Json | None) -> list[str]:
+    """That precision is added to what is stored, and what it would cost anew."""
+    if not sharpened:
+        return []
+    anew = short(sharpened["anew"]["epsilon"])
+    return [f"It adds to a stored release, and its ± holds however often you do so; anew it would cost epsilon {anew}."]
 
 
 def own_words(own: Json | None) -> list[str]:
@@ -200,6 +209,7 @@ def estimate_lines(answer: Json) -> Iterator[str]:
     if price.get("raised"):
         yield "It is the least price of an answer that reads rows: the answer is more exact than was asked for."
     yield from _part_lines(price)
+    yield from _added_lines(answer.get("sharpening"))
     yield from own_words(price.get("own"))
     yield from _error_lines([column for column in answer["columns"] if column["kind"] != "key"])
     yield from _size_lines(answer.get("expected") or [])

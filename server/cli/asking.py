@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -17,12 +18,14 @@ from server.cli.failure import UsageError
 from server.cli.options import Here, amount, one_of, option
 from server.cli.output import Json, print_json, say
 
-__all__ = ["datasets", "describe", "estimate", "query", "read_sql"]
+__all__ = ["datasets", "describe", "estimate", "query", "read_sql", "sharpen"]
 
 _SQL_READ_MAX = 65_537
 """One more than the limit of the server, which refuses it in words."""
 
-_PRICES = ("epsilon", "own_epsilon", "half_width", "relative")
+_SPENDS = ("epsilon", "own_epsilon")
+_PRICES = (*_SPENDS, "half_width", "relative")
+_ACCURACY = ("half_width", "relative", "at_most", "confidence")
 _bound = functools.partial(option, min=1, max=BOUND_MAX)
 _BOUNDS = ("rows_per_unit", "groups_per_unit", "rows_per_unit_and_group")
 
@@ -64,14 +67,11 @@ class Question:
     parameter: list[str] | None = option("--parameter -p NAME=VALUE", "Value of $NAME in the statement; repeatable.")
     reuse: Literal["any", "own", "none"] | None = option("--reuse", "Which stored releases may answer.")
     budget: str | None = option("--budget ID", "The account that pays, if you have several.")
+    max_cost: str | None = option("--max-cost E", "The most that all charges may take of your account.")
 
     def body(self) -> Json:
         """The body of the request. Amounts are checked here, so that a typo needs no server. Errors: CommandFailed."""
-        prices = [_named(name) for name in _PRICES if getattr(self, name) is not None]
-        if len(prices) > 1:
-            raise UsageError(f"""{prices[0]} and {prices[1]} are both given
-                --epsilon, --own-epsilon, --half-width and --relative are four ways to set one price.
-                Give one of them, or none for the dataset's default.""")
+        _one_price({name: getattr(self, name) for name in _PRICES})
         bounds = {name: bound for name in _BOUNDS if (bound := getattr(self, name)) is not None}
         if bounds and self.contribution is not None:
             raise UsageError(f"""--contribution and {_named(next(iter(bounds)))} exclude each other
@@ -79,10 +79,10 @@ class Question:
                 Give one of them, or none for what the dataset declares.""")
         wishes = {
             "parameters": _parameters(self.parameter or []),
-            "spend": self._amounts("epsilon", "own_epsilon"),
-            "accuracy": self._amounts("half_width", "relative", "at_most", "confidence"),
+            "spend": self._amounts(*_SPENDS),
+            "accuracy": self._amounts(*_ACCURACY),
             "contribution": self.contribution or bounds,
-            **self._amounts("delta"),
+            **self._amounts("delta", "max_cost"),
             **{
                 name: getattr(self, name)
                 for name in ("noise", "mechanism", "reuse", "budget", "nonempty", "accept_noise", "with_cut")
@@ -93,16 +93,31 @@ class Question:
 
     def _amounts(self, *names: str) -> dict[str, str]:
         """The amounts that were given, as they were typed."""
-        from fractions import Fraction
+        return _amounts({name: getattr(self, name) for name in names})
 
-        from privacy.numbers import ATTO, PICO
 
-        limits = {"delta": (Fraction(1, 100), ATTO), "confidence": (Fraction(1), PICO), "relative": (Fraction(1), PICO)}
-        given = {name: str(text).strip() for name in names if (text := getattr(self, name)) is not None}
-        for name, text in given.items():
-            maximum, unit = limits.get(name, (Fraction(10**18), PICO))
-            amount(text, option=_named(name), maximum=maximum, unit=unit)
-        return given
+def _amounts(values: Mapping[str, str | None]) -> dict[str, str]:
+    """The amounts that were given, by their field, as they were typed. Errors: CommandFailed."""
+    from fractions import Fraction
+
+    from privacy.numbers import ATTO, PICO
+
+    limits = {"delta": (Fraction(1, 100), ATTO), "confidence": (Fraction(1), PICO), "relative": (Fraction(1), PICO)}
+    given = {name: str(text).strip() for name, text in values.items() if text is not None}
+    for name, text in given.items():
+        maximum, unit = limits.get(name, (Fraction(10**18), PICO))
+        amount(text, option=_named(name), maximum=maximum, unit=unit)
+    return given
+
+
+def _one_price(values: Mapping[str, str | None]) -> list[str]:
+    """The option that sets the price, if one is given. Errors: UsageError for more than one."""
+    prices = [_named(name) for name in _PRICES if values[name] is not None]
+    if len(prices) > 1:
+        raise UsageError(f"""{prices[0]} and {prices[1]} are both given
+            --epsilon, --own-epsilon, --half-width and --relative are four ways to set one price.
+            Give one of them, or none for the dataset's default.""")
+    return prices
 
 
 def query(
@@ -127,12 +142,55 @@ def query(
             say(client.text(f"/v1/queries/{answer['id']}", accept="text/csv").removesuffix("\n"), verbatim=True)
     if here.as_json or form == "json":
         print_json(answer)
-        return
+    else:
+        _show(answer, csv=csv)
+
+
+def _show(answer: Json, *, csv: bool = False) -> None:
+    """The table of an answer, unless it was written as CSV, with what to know beside it."""
     if not csv:
         say(f"{answers.answer_table(answer)}\n", verbatim=True)
     # CSV has no room for these, and a file of counts that lack a third of their rows looks like any other.
     for line in [*answers.warning_lines(answer, error=csv), *answers.price_lines(answer)]:
         say(line, error=csv, verbatim=True)
+
+
+def sharpen(
+    *,
+    query: str = option("QUERY", "The identifier of an answer, as `id` of its JSON: q_..."),
+    epsilon: str | None = option(
+        "--epsilon E", "What of your account the answer may cost in whole, before it and now."
+    ),
+    own_epsilon: str | None = option("--own-epsilon E", "What the answer may promise by itself, in any account."),
+    half_width: str | None = option("--half-width W", "How exact: ± of the widest interval; sets the price."),
+    relative: str | None = option("--relative R", "The same as a part of the smallest number, where that is known."),
+    at_most: str | None = option("--at-most E", "The greatest part of your account that such a ± may cost."),
+    confidence: str | None = option("--confidence C", "Confidence of the intervals. Default: that of the answer."),
+    max_cost: str | None = option("--max-cost E", "The most that this may take of your account."),
+    idempotency_key: str | None = option("--idempotency-key TEXT", "The same text pays once. Default: a new one."),
+    remote: Remote,
+    here: Here,
+) -> None:
+    """Make an earlier answer more precise, and pay for what is missing."""
+    prices = {"epsilon": epsilon, "own_epsilon": own_epsilon, "half_width": half_width, "relative": relative}
+    if not _one_price(prices):
+        raise UsageError("""the better wish is missing
+            An answer is made more precise by the whole spend or the accuracy that it shall have.
+            For instance: noisegate sharpen q_7d1f --epsilon 1 --max-cost 0.5""")
+    wishes = {
+        "spend": _amounts({name: prices[name] for name in _SPENDS}),
+        "accuracy": _amounts(
+            {"half_width": half_width, "relative": relative, "at_most": at_most, "confidence": confidence}
+        ),
+        **_amounts({"max_cost": max_cost}),
+    }
+    with remote.connect(here.place()) as client:
+        body = {name: wish for name, wish in wishes.items() if wish}
+        answer = client.sharpen(query, body, idempotency_key=idempotency_key)
+    if here.as_json:
+        print_json(answer)
+    else:
+        _show(answer)
 
 
 def estimate(

@@ -136,6 +136,12 @@ class Client:
         response = self._send("POST", "/v1/queries", body, idempotency_key=idempotency_key or str(uuid.uuid4()))
         return self._settled(response, self._read(response))
 
+    def sharpen(self, query: str, body: Json, *, idempotency_key: str | None = None) -> Json:
+        """The settled answer of an earlier query with a better wish. Without a key it gets a new one."""
+        path = f"/v1/queries/{quote(query, safe='')}:sharpen"
+        response = self._send("POST", path, body, idempotency_key=idempotency_key or str(uuid.uuid4()))
+        return self._settled(response, self._read(response))
+
     def _settled(self, response: httpx.Response, answer: Json) -> Json:
         """What a query came to, waiting while it runs."""
 

@@ -40,6 +40,15 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "nonempty": "--nonempty",
         "with_cut": "--with-cut",
         "reuse": "--reuse",
+        "max_cost": "--max-cost",
+    },
+    "/v1/queries/*:sharpen": {
+        **_SPEND,
+        "accuracy.half_width": "--half-width",
+        "accuracy.relative": "--relative",
+        "accuracy.at_most": "--at-most",
+        "accuracy.confidence": "--confidence",
+        "max_cost": "--max-cost",
     },
     "/v1/batches": {**_PAID, **_SPEND, "queries": "FILE", **dict.fromkeys(_BOUNDS, "--rows-per-unit")},
     "/v1/models": {
@@ -101,6 +110,7 @@ def of_path(path: str) -> Mapping[str, str]:
     """The options of what is sent to a path; none where no command sends a body there."""
     path = path.removesuffix(":estimate")
     path = re.sub(r"\A(/v1/(?:monitors|streams)/)[^/]+(?=/)", r"\1*", path)
+    path = re.sub(r"\A(/v1/queries/)[^/]+(?=:sharpen\Z)", r"\1*", path)
     return FIELDS.get(_SAME.get(path, path), {})
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from accountant.account import Account
-from accountant.request import Base, CoreCharge, StoredRelease
+from accountant.request import Base, CoreCharge, Reuse, StoredRelease
 from mechanisms.amounts import least_amount
 from mechanisms.calibrate import Calibration, part_of
 from mechanisms.families import FAMILIES, NoiseFamily
@@ -36,7 +36,16 @@ from server.pricing import Priced
 from server.question import Question
 from server.spends import cost_on
 
-__all__ = ["Offered", "Sharpened", "offered_means", "refuse_cost", "refuse_unsharpened", "sharpened"]
+__all__ = [
+    "NOT_SHARPENED",
+    "Offered",
+    "Sharpened",
+    "offered_means",
+    "refuse_cost",
+    "refuse_unsharpened",
+    "sharpened",
+    "sharper",
+]
 
 _GROWN_MOST = Fraction(256)
 """Most precision, over that of a fresh release of the same width, at which a width is looked for."""
@@ -177,10 +186,31 @@ def refuse_unsharpened(question: Question, charges: Sequence[CoreCharge], found:
         return
     known = found.raised.keys() | found.able | reusable.serving.keys()
     if any(one.core_key not in known for one in charges):
-        raise Refused([_NOT_SHARPENED])
+        raise Refused([NOT_SHARPENED])
 
 
-_NOT_SHARPENED = Finding(
+def sharper(asked: Question, better: Question) -> Question:
+    """An earlier question with the wish, the key and the limit of another one; stored releases may serve it."""
+    return replace(
+        asked,
+        epsilon=better.epsilon,
+        own_epsilon=better.own_epsilon,
+        half_width=better.half_width,
+        relative=better.relative,
+        at_most=better.at_most,
+        confidence=better.confidence
+        if better.half_width is not None or better.relative is not None
+        else asked.confidence,
+        max_cost=better.max_cost,
+        idempotency_key=better.idempotency_key,
+        body_hash=better.body_hash,
+        reuse=Reuse.OWN if asked.reuse is Reuse.NONE else asked.reuse,
+        max_staleness_s=None,
+        sharpens=True,
+    )
+
+
+NOT_SHARPENED = Finding(
     code="not_sharpened",
     what="the answer cannot be made more precise",
     why="Precision is added to Gaussian noise on groups that are public. This answer has other noise, groups that its "

@@ -15,11 +15,12 @@ from accountant.request import QueryRecord
 from accountant.states import QueryStatus
 from privacy.bounds import AskedContribution
 from privacy.numbers import decimal_text
-from privacy.refusal import ExecutionFailed
+from privacy.refusal import ExecutionFailed, Refused
 from server.auth import Caller, roles, services_of
 from server.body import canonical_hash
 from server.errors import Problem, problem_of_execution
 from server.formats import JSON, RESULT_HEADERS, Format, answer_table
+from server.journey.sharpening import NOT_SHARPENED
 from server.once import idempotency_key
 from server.published import PROFILE, STATISTIC
 from server.question import Question
@@ -34,6 +35,7 @@ from server.routes.common import (
     in_thread,
     json_response,
     moment_text,
+    not_found,
     page_response,
     running_response,
     sent,
@@ -41,7 +43,14 @@ from server.routes.common import (
 from server.routes.paying import REFUSALS, answer_by, called, start_charged
 from server.routes.sight import seen_query, visible_query
 from server.wire.answers import CancelAnswer, EstimateAnswer, QueryAnswer, QueryList, RunningAnswer
-from server.wire.requests import ACCOUNT_PATTERN, CONFIDENCE_DEFAULT, ContributionBody, EstimateBody, QueryBody
+from server.wire.requests import (
+    ACCOUNT_PATTERN,
+    CONFIDENCE_DEFAULT,
+    ContributionBody,
+    EstimateBody,
+    QueryBody,
+    SharpenBody,
+)
 from server.wire.words import State
 from sql_rewrite.lift_clock import started
 
@@ -100,6 +109,8 @@ _EXAMPLE_ANSWER = {
 }
 _EXAMPLE_RUNNING = {"id": "q_7d1f", "status": "running", "links": {"self": "/v1/queries/q_7d1f"}}
 
+_REFUSED = (*REFUSALS, "not_acceptable", "idempotency_conflict", "execution_failed", "charge_unknown")
+
 _ANSWER_HEADERS = {name: text for name, text in RESULT_HEADERS.items() if name != "Noisegate-Release"}
 
 
@@ -152,6 +163,31 @@ def _question(caller: Caller, body: QueryBody, raw: dict[str, object], *, key: s
     )
 
 
+def _better(
+    caller: Caller, record: QueryRecord, body: SharpenBody, raw: dict[str, object], *, key: str | None
+) -> Question:
+    """A better wish for a query, without its text."""
+    accuracy, spend = body.accuracy, body.spend
+    return Question(
+        principal=caller.name,
+        dataset=record.dataset,
+        sql="",
+        parameters={},
+        epsilon=None if spend is None else spend.epsilon,
+        own_epsilon=None if spend is None else spend.own_epsilon,
+        half_width=None if accuracy is None else accuracy.half_width,
+        relative=None if accuracy is None else accuracy.relative,
+        at_most=None if accuracy is None else accuracy.at_most,
+        confidence=CONFIDENCE_DEFAULT if accuracy is None else accuracy.confidence,
+        reuse=None,
+        max_staleness_s=None,
+        account=None,
+        max_cost=body.max_cost,
+        idempotency_key=key,
+        body_hash=canonical_hash({"sharpen": record.id, **_asked(raw)}),
+    )
+
+
 @router.post(
     "/v1/estimates",
     **describe(
@@ -199,7 +235,7 @@ async def create_estimate(request: Request, caller: Annotated[Caller, Depends(ro
         headers={"Location": "Address of the query.", "Retry-After": "With 202: seconds until the next poll."},
         formats=OTHER_FORMATS,
         format_headers=_ANSWER_HEADERS,
-        problems=(*REFUSALS, "not_acceptable", "idempotency_conflict", "execution_failed", "charge_unknown"),
+        problems=_REFUSED,
     ),
 )
 async def create_query(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:
@@ -225,6 +261,51 @@ async def _answer(query_id: str, content: bytes, sent_as: Format) -> Response:
     body = await sent(sent_as, content, answer_table, query_id)
     headers = {"Cache-Control": "no-store", "Content-Location": f"/v1/queries/{query_id}", "Vary": "Accept"}
     return Response(body.content, media_type=body.media_type, headers={**headers, **body.headers})
+
+
+@router.post(
+    "/v1/queries/{query_id}:sharpen",
+    **describe(
+        "sharpenQuery",
+        "Make an answer more precise",
+        "Asks a question of the caller's again, by the identifier of its answer, with a better wish for the whole: "
+        "what is stored is not bought again, the charge is for what is missing. Where a half width costs less "
+        "anew, it is bought anew. With `Idempotency-Key` as for a query; `max_cost` refuses what would cost more. "
+        "An answer that precision cannot be added to is `not_sharpened`, and nothing is charged.",
+        tag="Queries",
+        body=SharpenBody,
+        body_examples={"spend": {"spend": {"epsilon": "1"}, "max_cost": "0.5"}},
+        answers={200: (QueryAnswer, _EXAMPLE_ANSWER), 202: (RunningAnswer, _EXAMPLE_RUNNING)},
+        headers={"Location": "Address of the query.", "Retry-After": "With 202: seconds until the next poll."},
+        formats=OTHER_FORMATS,
+        format_headers=_ANSWER_HEADERS,
+        problems=(*_REFUSED, "not_found"),
+    ),
+)
+async def sharpen_query(
+    request: Request,
+    caller: Annotated[Caller, Depends(roles(*ASKING))],
+    record: Annotated[QueryRecord, Depends(visible_query)],
+) -> Response:
+    """POST /v1/queries/{query_id}:sharpen."""
+    deadline = time.monotonic()
+    services = services_of(request)
+    sent_as = await asked_format(request)
+    key = idempotency_key(request)
+    body, raw = await body_of(request, SharpenBody)
+    deadline += body.wait_ms / 1000
+    if record.principal != caller.name:
+        raise not_found("query")
+    if PROFILE in record.description or any(kind.value in record.description for kind in ResourceKind):
+        raise Refused([NOT_SHARPENED])
+    better = _better(caller, record, body, raw, key=key)
+    journey = services.journey
+    started = await start_charged(
+        request, caller, record.dataset, partial(journey.sharpen, record.id, better), journey.complete, journey.abandon
+    )
+    query_id = started.query.query_id
+    answer = await answer_by(request, started, deadline=deadline)
+    return running_response(query_id) if answer is None else await _answer(query_id, answer, sent_as)
 
 
 @router.get(

@@ -32,6 +32,7 @@ __all__ = [
     "PrincipalChangeBody",
     "ProfileBody",
     "QueryBody",
+    "SharpenBody",
 ]
 
 HALF_WIDTH_MAX = Fraction(10**18)
@@ -275,6 +276,28 @@ class QueryBody(RequestModel):
         named = "half_width" if accuracy is not None and accuracy.half_width is not None else "relative"
         if self.spend is not None and accuracy is not None and getattr(accuracy, named) is not None:
             raise ValueError(f"accuracy.{named} and spend are two ways to set one price: give one of them, or neither")
+        return self
+
+
+class SharpenBody(RequestModel):
+    """A better wish for a question that was asked before: either an accuracy or a spend, of the whole answer."""
+
+    accuracy: AccuracyBody | None = None
+    spend: SpendBody | None = None
+    max_cost: Annotated[
+        Epsilon | None,
+        Field(description="The greatest part of the paying account's epsilon that this may take."),
+    ] = None
+    wait_ms: Annotated[int, Field(ge=0, le=WAIT_MS_MAX, description="How long to wait for the answer before 202.")] = (
+        WAIT_MS_DEFAULT
+    )
+
+    @model_validator(mode="after")
+    def _one_wish(self) -> SharpenBody:
+        accuracy = self.accuracy
+        width = accuracy is not None and (accuracy.half_width is not None or accuracy.relative is not None)
+        if width == (self.spend is not None):
+            raise ValueError("say the whole precision in one way: a half_width or relative accuracy, or a spend")
         return self
 
 

@@ -18,7 +18,7 @@ from server.cli.program import COMMANDS
 from server.wire.batches import BatchBody
 from server.wire.model_requests import ModelBody
 from server.wire.monitor_requests import EvaluationBody, MonitorBody
-from server.wire.requests import QueryBody
+from server.wire.requests import QueryBody, SharpenBody
 from server.wire.statistic_requests import StatisticBody
 from server.wire.streams import StreamBody, StreamQueriesBody
 from server.wire.synthetic_requests import SyntheticBody
@@ -31,6 +31,7 @@ __all__ = ["stand"]
 SENT: dict[str, tuple[str, type[BaseModel]]] = {
     "query": ("/v1/queries", QueryBody),
     "estimate": ("/v1/estimates", QueryBody),
+    "sharpen": ("/v1/queries/q_1:sharpen", SharpenBody),
     "batch": ("/v1/batches", BatchBody),
     "model fit": ("/v1/models", ModelBody),
     "statistic ask": ("/v1/statistics", StatisticBody),
@@ -44,7 +45,7 @@ SENT: dict[str, tuple[str, type[BaseModel]]] = {
 OTHERS = {"--url", "--key", "--key-file", "--home", "--json", "--idempotency-key", "--estimate", "--file", "--format"}
 """Options that are no field of a body, or another way to give one."""
 SWITCHES = {"--accept-noise", "--nonempty", "--with-cut", "--stream", "--for-dataset"}
-OTHERS |= {"--plan", "ID"}
+OTHERS |= {"--plan", "ID", "QUERY"}
 
 
 def typed(command: str) -> set[str]:
@@ -79,7 +80,7 @@ def fields_of(model: type[BaseModel]) -> set[str]:
 
 def test_every_command_that_sends_a_body_is_in_the_table() -> None:
     """Whatever command calls a method of the client that sends one; a webhook that is tried out has an empty one."""
-    sends = re.compile(r"client\.(?:post|make|ask|estimate|price_of|ask_\w+)\(")
+    sends = re.compile(r"client\.(?:post|make|ask|estimate|price_of|sharpen|ask_\w+)\(")
     found = {name for name, function in COMMANDS.items() if sends.search(inspect.getsource(function))}
     assert found - {"webhook test"} == set(SENT)
     assert {path for path in FIELDS if not any(of_path(sent) is FIELDS[path] for sent, _ in SENT.values())} == set()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from mechanisms import gateway, sharpening
@@ -19,7 +21,8 @@ from privacy.events import Event
 from privacy.numbers import PICO
 from server.answer_rows import from_stored
 from server.services import Services
-from tests.journey.clinic import answer_to, question
+from tests.journey.clinic import answer_to, clinic_in, open_account, question
+from tests.journey.test_http import Api
 
 SEXES = "SELECT sex, COUNT(*) AS n, AVG(age) AS a, AVG(salary) / COUNT(*) AS z FROM people GROUP BY sex"
 
@@ -198,3 +201,91 @@ def test_stored_means_are_read_with_their_law() -> None:
     """A field that this version does not know is an error: without it the noise would have another law."""
     with pytest.raises((KeyError, TypeError, ValueError)):
         sums_from_plain([{"mechanism": "gaussian_combined", "measurement": {}, "estimates": [], "sums": []}])
+
+
+# Over HTTP
+
+
+COUNT = "SELECT COUNT(*) AS n FROM people WHERE age > 44"
+
+
+class Calls:
+    """Requests of analysts to a home of their own."""
+
+    def __init__(self, services: Services) -> None:
+        self.api = Api(services)
+        self.services = services
+        for name in ("anna", "ben"):
+            self.api.key(name, "analyst")
+            open_account(services.ledger, name, epsilon="10")
+
+    def ask(self, body: dict[str, Any], who: str = "anna", **headers: str) -> httpx.Response:
+        """A query."""
+        return self.api.call(who, "POST", "/v1/queries", {"dataset": "clinic", "sql": COUNT, **body}, **headers)
+
+    def sharpen(self, query: str, body: dict[str, Any], who: str = "anna", **headers: str) -> httpx.Response:
+        """A better wish."""
+        return self.api.call(who, "POST", f"/v1/queries/{query}:sharpen", body, **headers)
+
+    def spent(self) -> Fraction:
+        """Of anna's account."""
+        return Desk(self.services, "anna").spent()
+
+
+@pytest.fixture
+def calls(tmp_path: Path) -> Iterator[Calls]:
+    """A home with two analysts."""
+    with clinic_in(tmp_path) as (services, _):
+        yield Calls(services)
+
+
+def spend(epsilon: str, **options: Any) -> dict[str, Any]:
+    """A wish for so much of the account."""
+    return {"spend": {"epsilon": epsilon}, **options}
+
+
+def test_sharpening_by_identifier(calls: Calls) -> None:
+    """The difference is charged, a retry is the same bytes, and what would cost more than it may costs nothing."""
+    first = calls.ask(spend("0.5")).json()
+    query, spent = first["id"], calls.spent()
+    dear = calls.sharpen(query, spend("2", max_cost="1.4"))
+    assert (dear.status_code, dear.json()["code"], dear.json()["charged"]) == (403, "above_max_cost", False)
+    assert calls.spent() == spent
+    key = {"Idempotency-Key": "once"}
+    answer = calls.sharpen(query, spend("2", max_cost="1.5"), **key)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["accounting"]["charged"][0]["epsilon"] == "1.5"
+    assert answer.json()["accounting"]["sharpened"]["releases"][0]["release"] == first["links"]["releases"][0]
+    assert calls.sharpen(query, spend("2", max_cost="1.5"), **key).content == answer.content
+    other = calls.sharpen(query, spend("3"), **key)
+    assert (other.status_code, other.json()["code"]) == (409, "idempotency_conflict")
+    spent = calls.spent()
+    assert calls.sharpen(answer.json()["id"], spend("1")).json()["accounting"]["reused"]
+    assert calls.spent() == spent
+    calls.services.journey.asked.forget()  # type: ignore[attr-defined] # as after a restart
+    again = calls.sharpen(query, spend("2", max_cost="1.5"), **key)
+    assert again.content == answer.content
+    gone = calls.sharpen(query, spend("3"))
+    assert (gone.status_code, gone.json()["code"]) == (409, "text_not_kept")
+
+
+def test_what_cannot_be_sharpened_and_who_may_not(calls: Calls) -> None:
+    """Hidden groups are refused before anything is charged; somebody else's query is not there; a wish is needed."""
+    hidden = calls.ask(spend("1", sql="SELECT town, COUNT(*) AS n FROM people GROUP BY town")).json()["id"]
+    spent = calls.spent()
+    refused = calls.sharpen(hidden, spend("2"))
+    assert (refused.status_code, refused.json()["code"], refused.json()["charged"]) == (409, "not_sharpened", False)
+    assert calls.spent() == spent
+    assert calls.sharpen(hidden, spend("2"), who="ben").status_code == 404
+    for body in ({}, {"accuracy": {"confidence": "0.9"}}, spend("1", accuracy={"half_width": "3"}), {"sql": COUNT}):
+        assert calls.sharpen(hidden, body).status_code == 422
+
+
+def test_a_most_cost_of_questions_and_estimates(calls: Calls) -> None:
+    """At most means at most; free answers always fit; a question of two charges is held to it in both."""
+    assert calls.ask(spend("0.5", max_cost="0.499999")).json()["code"] == "above_max_cost"
+    estimate = {"dataset": "clinic", "sql": COUNT, **spend("0.5", max_cost="0.1")}
+    assert calls.api.call("anna", "POST", "/v1/estimates", estimate).json()["code"] == "above_max_cost"
+    assert calls.spent() == 0
+    assert calls.ask(spend("0.5", max_cost="0.5")).status_code == 200
+    assert calls.ask(spend("0.5", max_cost="0.000001")).json()["accounting"]["reused"]

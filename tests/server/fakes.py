@@ -351,6 +351,9 @@ class FakeJourney:
         price = {"epsilon": "0.1", "delta": "0"}
         return {"verdict": "answered", "price": price, "warnings": [], "families": [], "refusal": None}
 
+    def sharpen(self, query_id: str, better: Question) -> Settled | InFlight | FakeAdmitted:
+        raise Refused([Finding("text_not_kept", "this fake keeps no texts", "It keeps none.", ("ask again",))])
+
     def admit(self, question: Question) -> Settled | InFlight | FakeAdmitted:
         self.asked.append(question)
         if self.admit_error is not None:

@@ -106,6 +106,7 @@ GET    /v1/queries                               admin analyst auditor owner
 POST   /v1/queries                               admin analyst owner
 GET    /v1/queries/{query_id}                    admin analyst auditor owner
 POST   /v1/queries/{query_id}:cancel             admin analyst owner
+POST   /v1/queries/{query_id}:sharpen            admin analyst owner
 GET    /v1/releases/{release_id}                 admin analyst auditor dashboard owner
 """
 """The whole surface. A route that is added or opened to another role is a change of this table."""
