@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from sqlalchemy import ColumnElement, Connection, Engine, Select, bindparam, func, or_, select, tuple_
@@ -28,13 +28,18 @@ from privacy.events import event_from_json
 from privacy.events.event import fraction_from_text
 from privacy.numbers import PICO, units_down
 
-__all__ = ["ENTRIES_MAX", "HELD_MAX", "Reads", "charges_of"]
+__all__ = ["ENTRIES_MAX", "FRAMES_MAX", "HELD_MAX", "Reads", "charges_of"]
 
 ENTRIES_MAX = 1000
 """Most rows of one page."""
 
 HELD_MAX = 16
 """Most stored releases whose sums are looked at for one question."""
+
+FRAMES_MAX = 4
+"""Most frames without groups that are looked up at once."""
+
+_FRAMES = tuple(f"frame{place}" for place in range(FRAMES_MAX))
 
 _UNREACHABLE = (OperationalError, InterfaceError, PoolTimeoutError)
 _UNREACHABLE_TEXT = "the ledger's database could not be read"
@@ -80,12 +85,14 @@ _BEST_OF = (
 _BEST_OF_OWN = _BEST_OF.where(release_table.c.principal == bindparam("principal"))
 
 
-_HELD_COLUMNS = (release_table.c.id, release_table.c.core_key, release_table.c.quality, release_table.c.held)
+_HELD_COLUMNS = [release_table.c[name] for name in ("id", "core_key", "quality", "coarse", "held")]
 
 
 def _held_by(*, finer: bool, own: bool) -> Select[tuple[object, ...]]:
-    frame = release_table.c.coarse if finer else release_table.c.frame
-    chosen = select(*_HELD_COLUMNS).where(frame == bindparam("frame"))
+    wanted = release_table.c.frame == bindparam("frame")
+    if finer:
+        wanted = release_table.c.coarse.in_([bindparam(name) for name in _FRAMES])
+    chosen = select(*_HELD_COLUMNS).where(wanted)
     if own:
         chosen = chosen.where(release_table.c.principal == bindparam("principal"))
     return chosen.order_by(release_table.c.quality.desc(), release_table.c.created.desc())
@@ -94,6 +101,11 @@ def _held_by(*, finer: bool, own: bool) -> Select[tuple[object, ...]]:
 def _held_by_read(*, finer: bool) -> Select[tuple[object, ...]]:
     read = readings.c.account == bindparam("account")
     return _held_by(finer=finer, own=False).join(readings, readings.c.release == release_table.c.id).where(read)
+
+
+def _padded(frames: Sequence[str]) -> dict[str, str]:
+    """One statement for any number of frames: the last one again."""
+    return {name: frames[min(place, len(frames) - 1)] for place, name in enumerate(_FRAMES)}
 
 
 class Reads:
@@ -298,20 +310,30 @@ class Reads:
         rows = self._rows(chosen, values)
         return _release(ReleaseRow._make(rows[0])) if rows else None
 
-    def find_held(self, frame: str, *, finer: bool = False, principal: str | None = None) -> list[HeldRelease]:
+    def find_held(self, frame: str, *, principal: str | None = None) -> list[HeldRelease]:
         """What stored releases of a frame hold, the greatest quality first, at most `HELD_MAX` of them.
 
-        With `finer` the frame has no groups, and the releases are those of any groups in it. Of that principal, where
-        one is given.
+        Of that principal, where one is given.
         """
-        chosen, values = self._held[finer, principal is not None], {"frame": frame}
-        if principal is not None:
-            values["principal"] = principal
-        return [_held(row) for row in self._rows(chosen, values)]
+        return self._held_of({"frame": frame}, finer=False, principal=principal)
 
-    def find_held_read(self, account: str, frame: str, *, finer: bool = False) -> list[HeldRelease]:
-        """The same of releases that an account was charged for reading."""
-        return [_held(row) for row in self._rows(self._held_read[finer], {"account": account, "frame": frame})]
+    def find_finer(self, frames: Sequence[str], *, principal: str | None = None) -> list[HeldRelease]:
+        """The same of releases of any groups in these frames, which have none; of at most `FRAMES_MAX` frames."""
+        assert 1 <= len(frames) <= FRAMES_MAX
+        return self._held_of(_padded(frames), finer=True, principal=principal)
+
+    def find_held_read(self, account: str, frame: str) -> list[HeldRelease]:
+        """As `find_held`, of releases that an account was charged for reading."""
+        return [_held(row) for row in self._rows(self._held_read[False], {"account": account, "frame": frame})]
+
+    def find_finer_read(self, account: str, frames: Sequence[str]) -> list[HeldRelease]:
+        """As `find_finer`, of releases that an account was charged for reading."""
+        return [_held(row) for row in self._rows(self._held_read[True], {"account": account, **_padded(frames)})]
+
+    def _held_of(self, values: Mapping[str, str], *, finer: bool, principal: str | None) -> list[HeldRelease]:
+        if principal is not None:
+            values = {**values, "principal": principal}
+        return [_held(row) for row in self._rows(self._held[finer, principal is not None], values)]
 
     def find_best(self, keys: tuple[str, str], *, principal: str | None = None) -> StoredRelease | None:
         """The best stored release under either of two keys, of equal ones the newest. Of that principal, if given."""
@@ -414,12 +436,13 @@ def charges_of(stored: str) -> tuple[Charged, ...]:
 
 
 def _held(row: Row) -> HeldRelease:
-    release, core_key, quality, held = row
+    release, core_key, quality, coarse, held = row
     assert isinstance(release, str)
     assert isinstance(core_key, str)
     assert isinstance(quality, int)
+    assert coarse is None or isinstance(coarse, str)
     assert isinstance(held, str)
-    return HeldRelease(id=release, core_key=core_key, quality=quality * PICO, held=held)
+    return HeldRelease(id=release, core_key=core_key, quality=quality * PICO, coarse=coarse, held=held)
 
 
 def _release(row: Columns | ReleaseRow) -> StoredRelease:
@@ -433,6 +456,8 @@ def _release(row: Columns | ReleaseRow) -> StoredRelease:
         events=tuple(event_from_json(event) for event in json.loads(row.events)),
         body=row.body,
         created=from_micros(row.created),
+        frame=row.frame,
+        coarse=row.coarse,
         held=row.held,
     )
 

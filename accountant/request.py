@@ -192,6 +192,7 @@ class HeldRelease:
     id: str
     core_key: str
     quality: Fraction
+    coarse: str | None
     held: str
 
 

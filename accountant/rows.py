@@ -304,6 +304,8 @@ class ReleaseRow(NamedTuple):
     events: str
     body: bytes
     created: int
+    frame: str | None
+    coarse: str | None
     held: str | None
 
 

@@ -18,11 +18,12 @@ from mechanisms.families import BY_MECHANISM
 from mechanisms.measurement import Measurement
 from mechanisms.noisy_sums import NoisySums, released_columns
 from mechanisms.released_table import ReleasedTable
+from mechanisms.summed import added_up, adds_up
 from privacy.aggregate import AggregateFunction
-from privacy.release import ColumnKind
-from privacy.statistic import Encoding, Estimate, Statistic, StatisticKind
+from privacy.release import ColumnKind, ReleasedColumn
+from privacy.statistic import Encoding, Estimate, Keys, Statistic, StatisticKind
 
-__all__ = ["HeldSums", "Wanted", "answered", "derived_table"]
+__all__ = ["HeldSums", "Wanted", "added_table", "answered", "derived_table"]
 
 _CLOSE = 1 + 1e-9
 """Relative room for the rounding of floats when errors are compared."""
@@ -145,6 +146,23 @@ def _amount(measurement: Measurement) -> Fraction:
 def _alike(one: Statistic, other: Statistic) -> bool:
     """Whether two statistics are the same sums, whatever they are called."""
     return replace(one, name="", argument="") == replace(other, name="", argument="")
+
+
+def added_table(table: ReleasedTable, keys: Keys, groups: Sequence[Sequence[int]]) -> ReleasedTable:
+    """A release with groups that are sums of its own: for each cell of `keys`, in their order, the rows that make it.
+
+    It has no columns but the keys: others are computed from its sums. Errors: ValueError where the numbers of rows
+    differ.
+    """
+    assert keys.domain is not None
+    columns = [
+        ReleasedColumn(column.name, ColumnKind.KEY, column.type, tuple([cell[place] for cell in keys.domain]))
+        for place, column in enumerate(keys.columns)
+    ]
+    kept = [one for one in table.sums or () if adds_up(one.measurement, len(groups[0]))]
+    return replace(
+        table, rows=len(groups), columns=tuple(columns), sums=tuple([added_up(one, groups) for one in kept]), cells=None
+    )
 
 
 def derived_table(

@@ -13,7 +13,9 @@ question first. A question that says how old its answer may be is offered none.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 
@@ -21,22 +23,27 @@ from accountant.account import Account
 from accountant.request import CoreCharge, Reuse, StoredRelease
 from mechanisms.calibrate import Calibration
 from mechanisms.families import BY_MECHANISM, NoiseFamily
-from mechanisms.held_sums import HeldSums, Wanted, answered, derived_table
+from mechanisms.held_sums import HeldSums, Wanted, added_table, answered, derived_table
 from mechanisms.interval import two_sided_alpha
+from mechanisms.measurement import Measurement
 from mechanisms.noisy_sums import measurement_from_plain, measurement_to_plain
 from mechanisms.released_table import ReleasedTable
-from privacy.policy import ColumnType
+from mechanisms.summed import Summed, adds_up, summed
+from privacy.policy import ColumnType, KeyValue
 from privacy.refusal import ExecutionFailed
+from privacy.release import ColumnKind
 from privacy.statistic import Estimate
+from privacy.values import Cell
 from server.answer_rows import from_stored
 from server.journey.query import Prepared
 from server.journey.reuse import Reusable, Stored
 from server.pricing import Priced
 from server.question import Question
 from sql_rewrite.bound import BoundedCore
+from sql_rewrite.finer_groups import FinerFrame, coarse_of, held_keys
 from sql_rewrite.frames import given
 
-__all__ = ["for_others", "is_derived", "stored_table", "with_derived"]
+__all__ = ["for_others", "has_same_groups", "is_derived", "stored_table", "with_derived"]
 
 _VERSION = 1
 """Of what `for_others` writes. What another version wrote is not looked at."""
@@ -50,10 +57,9 @@ class _Offer:
     prepared: Prepared
     priced: Priced
 
-    def estimates(self, core: BoundedCore, held: str) -> tuple[Estimate, ...] | None:
+    def estimates(self, core: BoundedCore, sums: Sequence[HeldSums]) -> tuple[Estimate, ...] | None:
         """The columns of a core as estimates of held sums; None where these do not say them exactly enough."""
-        sums = held_sums(held)
-        calibration = self._calibration(BY_MECHANISM[sums[0].measurement.name].name) if sums else None
+        calibration = self._calibration(_family(sums[0].measurement)) if sums else None
         if calibration is None:
             return None
         name, selecting = core.described.name, core.described.keys.selection
@@ -100,25 +106,60 @@ def for_others(
     frame = prepared.frame(core) if charge.lent else None
     if frame is None or not table.sums:
         return release
-    gives = given(core, prepared.plan.dataset)
+    dataset = prepared.plan.dataset
+    gives = given(core, dataset)
     sums = [
         {**measurement_to_plain(one.measurement), "gives": list(gives[one.measurement.statistic.name])}
         for one in table.sums
     ]
-    held = json.dumps({"version": _VERSION, "sums": sums}, separators=(",", ":"))
-    return replace(release, frame=frame.key, held=held)
+    keys = held_keys(core, dataset)
+    coarse = coarse_of(core, dataset, core.core.where) if keys else None
+    held = json.dumps({"version": _VERSION, "sums": sums, "keys": keys}, separators=(",", ":"))
+    return replace(release, frame=frame.key, coarse=coarse, held=held)
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What a release holds: its sums, and by the digests of its keys how many values each has, in their order.
+
+    Without keys its groups are not all combinations of them, or it has none.
+    """
+
+    sums: tuple[HeldSums, ...] = ()
+    keys: Mapping[str, int] = field(default_factory=dict)
+
+    def within(self, frame: FinerFrame) -> tuple[HeldSums, ...]:
+        """The sums of its groups that make one of a coarser frame; none where they do not."""
+        if any(key not in self.keys for key in (*frame.keys, *frame.allowed)):
+            return ()
+        free = [key for key in self.keys if key not in frame.keys]
+        cells = math.prod(len(frame.allowed[key]) if key in frame.allowed else self.keys[key] for key in free)
+        return tuple(
+            [
+                replace(one, measurement=summed(one.measurement, cells))
+                for one in self.sums
+                if cells and adds_up(one.measurement, cells)
+            ]
+        )
 
 
 @lru_cache(maxsize=1024)
-def held_sums(held: str) -> tuple[HeldSums, ...]:
+def _held_of(held: str) -> _Held:
     """What `for_others` wrote of a release; nothing of what this version does not know."""
     try:
         body = json.loads(held)
         if body["version"] != _VERSION:
-            return ()
-        return tuple(HeldSums(measurement_from_plain(one), frozenset(one["gives"])) for one in body["sums"])
+            return _Held()
+        sums = [HeldSums(measurement_from_plain(one), frozenset(one["gives"])) for one in body["sums"]]
+        return _Held(tuple(sums), {str(key): int(size) for key, size in body["keys"]})
     except (KeyError, TypeError, ValueError):
-        return ()
+        return _Held()
+
+
+def _family(measurement: Measurement) -> NoiseFamily:
+    """The family of the noise of sums, which may be added up."""
+    one = measurement.one if isinstance(measurement, Summed) else measurement
+    return BY_MECHANISM[one.name].name
 
 
 def with_derived(
@@ -151,9 +192,14 @@ def _offered(
     frame = None if core.described.levels else offer.prepared.frame(core)
     if frame is None:
         return None
-    own = {key for key, _ in charge.serving}
-    for release in stored.held(frame.key, reuse, offer.question.principal, account):
-        if release.core_key not in own and offer.estimates(core, release.held) is not None:
+    own, principal = {key for key, _ in charge.serving}, offer.question.principal
+    for release in stored.held(frame.key, reuse, principal, account):
+        if release.core_key not in own and offer.estimates(core, _held_of(release.held).sums) is not None:
+            return release.core_key, release.quality
+    finer = {one.coarse: one for one in offer.prepared.finer(core)}
+    for release in stored.finer(list(finer), reuse, principal, account):
+        within = finer.get(release.coarse or "")
+        if within is not None and offer.estimates(core, _held_of(release.held).within(within)) is not None:
             return release.core_key, release.quality
     return None
 
@@ -180,10 +226,41 @@ def stored_table(
     table = from_stored(release.body, name, question.confidence)
     if not is_derived(charge, release):
         return table
-    estimates = None
-    if priced is not None and release.held is not None:
-        estimates = _Offer(question, prepared, priced).estimates(core, release.held)
-    if estimates is None:
+    if priced is None or release.held is None:
         raise ExecutionFailed
-    keys = [column.name for column in core.described.keys.columns]
-    return derived_table(table, name, estimates, alpha=two_sided_alpha(question.confidence), keys=keys)
+    offer, held = _Offer(question, prepared, priced), _held_of(release.held)
+    alpha, keys = two_sided_alpha(question.confidence), core.described.keys
+    names = [column.name for column in keys.columns]
+    if has_same_groups(release, core, prepared):
+        estimates = offer.estimates(core, held.sums)
+        if estimates is None:
+            raise ExecutionFailed
+        return derived_table(table, name, estimates, alpha=alpha, keys=names)
+    within = next((one for one in prepared.finer(core) if one.coarse == release.coarse), None)
+    estimates = None if within is None else offer.estimates(core, held.within(within))
+    if within is None or estimates is None or keys.domain is None:
+        raise ExecutionFailed
+    coarser = added_table(table, keys, _groups(table, tuple(held.keys), within, keys.domain))
+    return derived_table(coarser, name, estimates, alpha=alpha, keys=names)
+
+
+def has_same_groups(release: StoredRelease, core: BoundedCore, prepared: Prepared) -> bool:
+    """Whether a release of another question is of the same groups; otherwise it is of finer ones."""
+    frame = prepared.frame(core)
+    return frame is not None and release.frame == frame.key
+
+
+def _groups(
+    table: ReleasedTable, held: Sequence[str], within: FinerFrame, cells: Sequence[Sequence[KeyValue]]
+) -> list[list[int]]:
+    """For each cell of a core the rows of a finer release that make it. Errors: ExecutionFailed where one has none."""
+    columns = [column.values for column in table.columns if column.role is ColumnKind.KEY]
+    own = [held.index(key) for key in within.keys]
+    picked = [(held.index(key), values) for key, values in within.allowed.items()]
+    rows: dict[tuple[Cell, ...], list[int]] = {}
+    for row, cell in enumerate(zip(*columns, strict=True)):
+        if all(cell[place] in values for place, values in picked):
+            rows.setdefault(tuple([cell[place] for place in own]), []).append(row)
+    if any(tuple(cell) not in rows for cell in cells):
+        raise ExecutionFailed
+    return [rows[tuple(cell)] for cell in cells]

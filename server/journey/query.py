@@ -28,6 +28,7 @@ from server.pricing import Priced
 from server.question import Question
 from sql_rewrite.bound import BoundedCore, bound_core
 from sql_rewrite.cost import Work, work_of
+from sql_rewrite.finer_groups import FinerFrame, finer_frames
 from sql_rewrite.frames import Frame, frame_of, wanted
 from sql_rewrite.plan import Aggregate, Plan
 from sql_rewrite.plan_key import core_key
@@ -86,6 +87,7 @@ class Prepared:
     _counting_keys: dict[str, str] = field(default_factory=dict)
     _frames: dict[str, Frame | None] = field(default_factory=dict)
     _estimands: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _finer: dict[str, tuple[FinerFrame, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         assert len(self.histograms) == len(self.cores) == len(self.statements) == len(self.keys)
@@ -142,6 +144,13 @@ class Prepared:
         if name not in self._estimands:
             self._estimands[name] = wanted(core, self.plan.dataset)
         return self._estimands[name]
+
+    def finer(self, core: BoundedCore) -> tuple[FinerFrame, ...]:
+        """The frames whose finer groups give the cells of one of the cores. Kept, as the plan is."""
+        name = core.core.name
+        if name not in self._finer:
+            self._finer[name] = finer_frames(core, self.plan.dataset)
+        return self._finer[name]
 
     def counting_key(self, core: BoundedCore) -> str:
         """The key of a count of the same rows in the same groups as one of the cores. Kept, as the plan is."""

@@ -73,12 +73,15 @@ class Stored:
 
     def held(self, frame: str, reuse: Reuse, principal: str, account: Account) -> list[HeldRelease]:
         """What stored releases of a frame hold that may be read for free, the greatest quality first."""
-        if reuse is Reuse.NONE:
-            return []
         found = self._ledger.find_held(frame, principal=None if reuse is Reuse.ANY else principal)
-        if reuse is Reuse.CHARGED:
-            found += self._ledger.find_held_read(account.id, frame)
-        return found
+        return found + (self._ledger.find_held_read(account.id, frame) if reuse is Reuse.CHARGED else [])
+
+    def finer(self, frames: Sequence[str], reuse: Reuse, principal: str, account: Account) -> list[HeldRelease]:
+        """The same of releases of any groups in frames that have none."""
+        if not frames:
+            return []
+        found = self._ledger.find_finer(frames, principal=None if reuse is Reuse.ANY else principal)
+        return found + (self._ledger.find_finer_read(account.id, frames) if reuse is Reuse.CHARGED else [])
 
     def best(self, keys: tuple[str, str], *, principal: str | None) -> StoredRelease | None:
         """The best release under either key, of that principal where one is given."""

@@ -83,7 +83,7 @@ def parts_of(
         "mechanisms": _mechanisms(prepared, [table.notes for table in tables]),
         "policy_version": prepared.plan.dataset.policy_version,
         "data_version": prepared.plan.dataset.data_version,
-        **({"derived": derived} if (derived := derived_json(prepared.cores, asked.sums, releases)) else {}),
+        **({"derived": derived} if (derived := derived_json(prepared, asked.sums, releases)) else {}),
         "cut": [
             cut
             for core, of_core in zip(prepared.cores, tables, strict=True)

@@ -5,25 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from accountant.request import CoreCharge, StoredRelease
-from server.journey.held import is_derived
-from sql_rewrite.bound import BoundedCore
+from server.journey.held import has_same_groups, is_derived
+from server.journey.query import Prepared
 
 __all__ = ["derived_json"]
 
 
+_SAME = "the noisy sums of the release, which measured the same rows in the same groups"
+_FINER = "noisy sums of groups of the release, which are finer: each unit is in one of them, so they add up"
+
+
 def derived_json(
-    cores: Sequence[BoundedCore], charges: Sequence[CoreCharge], releases: Mapping[str, StoredRelease]
+    prepared: Prepared, charges: Sequence[CoreCharge], releases: Mapping[str, StoredRelease]
 ) -> list[dict[str, object]]:
     """The cores that releases of other questions serve: the columns, and the release that they follow from."""
     found: list[dict[str, object]] = []
-    for core, charge in zip(cores, charges, strict=False):
+    for core, charge in zip(prepared.cores, charges, strict=False):
         release = releases.get(charge.core_key)
         if release is not None and is_derived(charge, release):
             found.append(
                 {
                     "columns": [aggregate.text for aggregate in core.core.aggregates],
                     "release": f"/v1/releases/{release.id}",
-                    "by": "the noisy sums of the release, which measured the same rows in the same groups",
+                    "by": _SAME if has_same_groups(release, core, prepared) else _FINER,
                 }
             )
     return found

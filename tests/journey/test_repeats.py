@@ -85,9 +85,9 @@ def test_how_often_a_question_goes_to_the_ledger(
     counted(Writer, "submit", "transactions")
     sql = "SELECT COUNT(*) FROM people WHERE age > 33"
     asked(services, sql, who)
-    # The accounts before, what could be made more precise, stored releases of other questions of the same rows, and
-    # what remains after the charge.
-    assert went == {"reads": 4, "transactions": 2}
+    # The accounts before, what could be made more precise, stored releases of the same rows and groups, those of finer
+    # groups, and what remains after the charge.
+    assert went == {"reads": 5, "transactions": 2}
     for told, reads_of_it in (("stored", 1), ("told again", 3)):
         went.clear()
         _, settled = asked(services, sql, who)

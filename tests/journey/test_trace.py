@@ -49,6 +49,7 @@ DOORS = {
     "sql_rewrite/cost.py": "what the engine will do at worst, refused where that is too much",
     "sql_rewrite/cut_groups.py": "the warning of bounds that a request leaves out",
     "sql_rewrite/drawn.py": "whether a text joins people with a table that was drawn",
+    "sql_rewrite/finer_groups.py": "which finer groups of the same rows a core's groups are sums of",
     "sql_rewrite/frames.py": "of which rows a core's sums are, and what they say",
     "sql_rewrite/google_clause.py": "options that a text has in GoogleSQL's spelling, before step 2",
     "sql_rewrite/lift.py": "step 2",
