@@ -36,6 +36,8 @@ class ReleasedTable:
     """The value bounds that were chosen for its sums."""
     steps: tuple[tuple[str, Fraction], ...] = ()
     """Of a histogram of norms, what one unit of each norm was worth."""
+    scaled_to: tuple[tuple[str, Fraction], ...] = ()
+    """The norms that were chosen for its sums, exact; empty where none were, or an earlier version stored it."""
 
     def sums_of(self, column: str) -> NoisySums | None:
         """The noisy sums that a column was computed from; None where none are kept."""

@@ -134,6 +134,7 @@ def mean_of(core: CoreStatistics, stored: ReleasedTable, fresh: ReleasedTable, c
         norms=stored.norms,
         bounds=stored.bounds,
         steps=stored.steps,
+        scaled_to=stored.scaled_to,
     )
 
 

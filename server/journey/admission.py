@@ -24,7 +24,7 @@ from server.admitted import retried
 from server.errors import Problem
 from server.free_answers import FreeAnswers
 from server.journey.agreed_price import at_agreed_price, moved
-from server.journey.charges import charges_of, needed_charges, repeat_key, request_of
+from server.journey.charges import charges_of, repeat_key, request_of
 from server.journey.held import with_derived
 from server.journey.norms import choose_norms
 from server.journey.pace import Pace
@@ -94,10 +94,9 @@ class Admission:
         found = sharpened(question, prepared, priced, offered, path)
         if priced is not None:
             quoting.refuse(priced, self._stored, found.reusable)
-        refuse_cost(
-            question, needed_charges(prepared, priced, found.charges, found.reusable.serve()), found.reusable, path[0]
-        )
+        refuse_cost(question, found.needed(prepared), found.reusable, path[0])
         quote = quoting.quote(found.priced, found.reusable, found.charges[: len(prepared.cores)])
+        prepared = self._preparing.at_stored(prepared, found.by_name)
         return prepared, with_means(replace(quote, raised=found.raised, whole=found.whole))
 
     def _offered(
@@ -157,11 +156,9 @@ class Admission:
         asked = Asked(
             query_id=query_id,
             question=question,
-            prepared=prepared,
+            prepared=self._preparing.at_stored(prepared, found.by_name),
             priced=found.priced,
-            charges=charges
-            if len(charges) == len(prepared.cores)
-            else needed_charges(prepared, priced, charges, reusable.serve()),
+            charges=charges if len(charges) == len(prepared.cores) else found.needed(prepared),
             path=path,
             inputs={**inputs, **found.inputs},
             raised=found.raised,

@@ -29,7 +29,7 @@ from server.calibrations import Calibrations
 from server.journey.charges import text_key
 from server.journey.google import check_clause, check_groups
 from server.journey.norms import Chosen, key_at_norms
-from server.journey.query import Histogram, Prepared
+from server.journey.query import Histogram, Prepared, Raised
 from server.journey.stages import sampled
 from server.journey.value_bounds import NO_NORMS, at_chosen_bounds
 from server.journey.value_stage import Told, ValueStage
@@ -188,6 +188,29 @@ class Preparing:
             calibrations=Calibrations(),
             histograms=(None,) * len(cores),
             notes={name: chosen.notes for name, chosen in norms.items()},
+        )
+
+    def at_stored(self, prepared: Prepared, raised: Mapping[str, Raised]) -> Prepared:
+        """A query of which some cores are measured beside stored releases, at the norms of these; the keys stay.
+
+        `raised` is by the name of the core.
+        """
+        places = [place for place, core in enumerate(prepared.described) if core.name in raised]
+        if not any(prepared.histograms[place] for place in places):
+            return prepared
+        cores = tuple(
+            raised[core.described.name].core if place in places else core for place, core in enumerate(prepared.cores)
+        )
+        return replace(
+            prepared,
+            cores=cores,
+            statements=tuple(
+                lower(core, self._dialect) if place in places else statement
+                for place, (core, statement) in enumerate(zip(cores, prepared.statements, strict=True))
+            ),
+            calibrations=Calibrations(),
+            histograms=tuple(None if place in places else one for place, one in enumerate(prepared.histograms)),
+            notes={**prepared.notes, **{name: one.table.norms for name, one in raised.items()}},
         )
 
     def at_bounds(

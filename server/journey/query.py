@@ -165,11 +165,15 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """A stored release that is made more precise: its record, its table, and what is bought beside it."""
+    """A stored release that is made more precise: its record, its table, and what is bought beside it.
+
+    `core` is the core at the norms of the stored release.
+    """
 
     base: StoredRelease
     table: ReleasedTable
     difference: Difference
+    core: BoundedCore
 
 
 @dataclass(frozen=True, slots=True)

@@ -381,7 +381,7 @@ class Running:
         made.kept_of = ""
         statement = lower(chosen.core, self._dialect, shared=shared)
         table = self._measured(query, chosen.core.described, statement, chosen.calibration, made, lease, visible)
-        return replace(table, norms=chosen.notes, bounds=bounds)
+        return replace(table, norms=chosen.notes, bounds=bounds, scaled_to=tuple(chosen.norms.items()))
 
     def _histogram(
         self, query: ToRun, key: str, made: _Made, lease: EngineLease | None, visible: VisibleRun

@@ -15,7 +15,7 @@ from fractions import Fraction
 from accountant.account import Account
 from accountant.request import Base, CoreCharge, Reuse, StoredRelease
 from mechanisms.amounts import least_amount
-from mechanisms.calibrate import Calibration, part_of
+from mechanisms.calibrate import Calibration, at_chosen_norms, part_of
 from mechanisms.families import FAMILIES, NoiseFamily
 from mechanisms.interval import two_sided_alpha
 from mechanisms.measurements.gaussian import GaussianMeasurement
@@ -28,6 +28,7 @@ from privacy.refusal import Finding, Refused
 from privacy.statistic import CoreStatistics
 from server.answer_rows import from_stored
 from server.floor import Floor
+from server.journey.charges import needed_charges
 from server.journey.query import Prepared, Raised
 from server.journey.release_key import law_of, quality_of, release_key
 from server.journey.reuse import Reusable
@@ -35,6 +36,8 @@ from server.price_refusals import above_max_cost
 from server.pricing import Priced
 from server.question import Question
 from server.spends import cost_on
+from sql_rewrite.bound import BoundedCore
+from sql_rewrite.norms import at_norms
 
 __all__ = [
     "NOT_SHARPENED",
@@ -108,6 +111,18 @@ class Sharpened:
     whole: Fraction | None = None
     """What it would cost to buy all of them anew; None where none is made more precise."""
 
+    def needed(self, prepared: Prepared) -> tuple[CoreCharge, ...]:
+        """The charges without histograms of norms that nothing chooses by: those of stored releases stay."""
+        cores = zip(self.charges[: len(prepared.cores)], self.reusable.serve(), strict=True)
+        return needed_charges(
+            prepared, self.priced, self.charges, [free or charge.core_key in self.raised for charge, free in cores]
+        )
+
+    @property
+    def by_name(self) -> dict[str, Raised]:
+        """What is raised, by the name of the core."""
+        return {one.core.described.name: one for one in self.raised.values()}
+
 
 def sharpened(
     question: Question, prepared: Prepared, priced: Priced | None, offered: Offered, path: Sequence[Account]
@@ -129,7 +144,8 @@ def sharpened(
     found = Sharpened(priced, tuple(made), again, raised, offered.inputs, frozenset(able))
     if priced is None or not raised:
         return found
-    anew, loss = cost_on(path[0], _fresh_loss(charges, reusable)), _fresh_loss(made, again)
+    anew = cost_on(path[0], _fresh_loss(needed_charges(prepared, priced, charges, reusable.serve()), reusable))
+    loss = _fresh_loss(found.needed(prepared), again)
     admitted = all(account.admits(loss) for account in path)
     return replace(found, whole=anew, priced=replace(priced, loss=loss, cost=cost_on(path[0], loss), admitted=admitted))
 
@@ -214,7 +230,7 @@ NOT_SHARPENED = Finding(
     code="not_sharpened",
     what="the answer cannot be made more precise",
     why="Precision is added to Gaussian noise on groups that are public. This answer has other noise, groups that its "
-    "noise selected or chose, quantiles that were drawn, several levels of groups, bounds or norms that the question "
+    "noise selected or chose, quantiles that were drawn, several levels of groups, value bounds that the question "
     "chose, or stages; or no stored release of it is read for free.",
     instead=(
         "ask the question with the better wish: POST /v1/queries buys it anew, POST /v1/estimates says the price",
@@ -223,10 +239,10 @@ NOT_SHARPENED = Finding(
 
 
 def _may(prepared: Prepared, place: int) -> bool:
-    """Whether the statistics of a core are known before its price, and its groups are public."""
+    """Whether a core's groups are public, and its value bounds known; its norms are those of what is stored."""
     core = prepared.described[place]
     chosen = core.name in prepared.bounds or (prepared.values is not None and core.name in prepared.values.places)
-    return core.keys.domain is not None and core.choice is None and not chosen and prepared.histograms[place] is None
+    return core.keys.domain is not None and core.choice is None and not chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,9 +301,16 @@ class _Wish:
         """A stored release of the core."""
         return from_stored(base.body, self.core.name, self.question.confidence)
 
+    def bounded(self, table: ReleasedTable) -> BoundedCore:
+        """The core at the norms of a stored release, where the question chooses them."""
+        core = self.prepared.cores[self.place]
+        chosen = self.prepared.histograms[self.place] is not None
+        return at_norms(core, dict(table.scaled_to)) if chosen and table.scaled_to else core
+
     def stored(self, base: StoredRelease) -> tuple[GaussianMeasurement, ...] | None:
         """Its measurements; None where it cannot be made more precise."""
-        return sharpenable(self.core, self.table(base))
+        table = self.table(base)
+        return sharpenable(self.bounded(table).described, table)
 
     def served_by(self, base: StoredRelease) -> bool:
         """Whether a stored release is as good as the wish: of a mean, whether its intervals are as narrow."""
@@ -303,11 +326,13 @@ def _bought(wish: _Wish, base: StoredRelease, floor: Floor) -> tuple[Raised, Fra
 
     It is at least what a run must take (server/floor.py), and less than the whole.
     """
-    core, price, wanted = wish.core, wish.priced.price, wish.priced.calibration
-    table = wish.table(base)
+    price, table = wish.priced.price, wish.table(base)
+    bounded = wish.bounded(table)
+    core = bounded.described
     stored = sharpenable(core, table)
     if stored is None or price.family is not NoiseFamily.GAUSSIAN:
         return None
+    wanted = at_chosen_norms(wish.priced.calibration, core)
     scale = Fraction(1) if wish.width is None else _scale(wish, wanted, stored, wish.width)
     if scale is None:
         return None
@@ -326,7 +351,7 @@ def _bought(wish: _Wish, base: StoredRelease, floor: Floor) -> tuple[Raised, Fra
     if times > 1:
         both = [*base.events, *bought.drawn.events_of(core.name)]
         quality = max(quality, currency.quality(currency.amount_of(compose(both))))
-    return Raised(base, table, bought), quality
+    return Raised(base, table, bought, bounded), quality
 
 
 def _loss(core: CoreStatistics, bought: Difference) -> Loss:

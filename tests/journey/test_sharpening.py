@@ -22,6 +22,7 @@ from privacy.numbers import PICO
 from server.answer_rows import from_stored
 from server.services import Services
 from tests.journey.clinic import answer_to, clinic_in, open_account, question
+from tests.journey.norm_clinic import auto_clinic
 from tests.journey.test_http import Api
 
 SEXES = "SELECT sex, COUNT(*) AS n, AVG(age) AS a, AVG(salary) / COUNT(*) AS z FROM people GROUP BY sex"
@@ -289,3 +290,36 @@ def test_a_most_cost_of_questions_and_estimates(calls: Calls) -> None:
     assert calls.spent() == 0
     assert calls.ask(spend("0.5", max_cost="0.5")).status_code == 200
     assert calls.ask(spend("0.5", max_cost="0.000001")).json()["accounting"]["reused"]
+
+
+# Norms that the question chooses
+
+
+def test_the_norm_of_what_is_stored_is_kept(tmp_path: Path) -> None:
+    """No histogram is bought again, and units are scaled as they were: sums at other norms would be other numbers."""
+    sql = "SELECT ward, COUNT(*) AS n, SUM(cost) AS s FROM visits GROUP BY ward"
+    with auto_clinic(tmp_path) as (services, _):
+        open_account(services.ledger, "anna", dataset="wards", epsilon="100")
+
+        def ask(epsilon: str) -> dict[str, Any]:
+            return answer_to(services, question(sql, "anna", dataset="wards", epsilon=epsilon))
+
+        def spent() -> Fraction:
+            (account,) = [one for one in services.ledger.accounts(dataset="wards") if one.principal == "anna"]
+            return (account.spent.mu_squared or 0) * PICO
+
+        first = ask("1")
+        bought = spent()
+        second = ask("2")
+        assert second["accounting"]["sharpened"] is not None
+        assert [one["norm"] for one in second["provenance"]["norms"]] == [
+            one["norm"] for one in first["provenance"]["norms"]
+        ]
+        assert len(second["provenance"]["releases"]) == 1
+        # A part of the first price was for the histogram, which no later one needs.
+        assert bought / 2 < spent() - bought < bought * Fraction(101, 100)
+        estimate = dict(services.journey.estimate(question(sql, "anna", dataset="wards", epsilon="4")))
+        assert [part["for"] for part in estimate["price"]["parts"]] == ["sums"]
+        assert errors(second)[0] < errors(first)[0]
+        assert ask("2")["accounting"]["reused"]
+        assert services.ledger.audit().findings == ()
