@@ -15,10 +15,10 @@ from fractions import Fraction
 
 from mechanisms.estimates import expected_errors, linear_form
 from mechanisms.families import BY_MECHANISM
-from mechanisms.measurement import Measurement
+from mechanisms.measurement import Law, Measurement
 from mechanisms.noisy_sums import NoisySums, released_columns
 from mechanisms.released_table import ReleasedTable
-from mechanisms.summed import added_up, adds_up
+from mechanisms.summed import Summed, added_up, adds_up
 from privacy.aggregate import AggregateFunction
 from privacy.release import ColumnKind, ReleasedColumn
 from privacy.statistic import Encoding, Estimate, Keys, Statistic, StatisticKind
@@ -27,6 +27,9 @@ __all__ = ["HeldSums", "Wanted", "added_table", "answered", "derived_table"]
 
 _CLOSE = 1 + 1e-9
 """Relative room for the rounding of floats when errors are compared."""
+
+_WIDE = 8
+"""Deviations in units of the grid from which on rounding, of variance 1/12, is a part in 700 of the noise."""
 
 _FINE = 2**28
 """Steps between the bounds of values from which on the rounding of a value is far below any noise: all of them have
@@ -112,6 +115,11 @@ def _as_exact(held: Measurement, estimate: Estimate, wanted: Wanted, alphas: Seq
     fresh, compared = wanted.fresh, wanted.estimate
     if held.name == fresh.name and _alike(held.statistic, fresh.statistic):
         return _amount(held) >= _amount(fresh)
+    if isinstance(held, Summed) and held.one.name == fresh.name and _alike(held.statistic, fresh.statistic):
+        deviation = fresh.scale_of_sums
+        if held.one.law is Law.NORMAL and deviation >= _WIDE * fresh.grid:
+            # The same sums with normal noise, beside which rounding is nothing.
+            return held.one.scale_of_sums**2 * held.cells <= deviation**2
     if held.statistic.tree is not None or held.selects or fresh.selects:
         return False
     if estimate.kind is AggregateFunction.PRESENT:

@@ -59,12 +59,15 @@ class _Offer:
 
     def estimates(self, core: BoundedCore, sums: Sequence[HeldSums]) -> tuple[Estimate, ...] | None:
         """The columns of a core as estimates of held sums; None where these do not say them exactly enough."""
-        calibration = self._calibration(_family(sums[0].measurement)) if sums else None
+        estimands = self.prepared.estimands(core) if sums else ()
+        if not sums or any(all(estimand not in one.gives for one in sums) for estimand in estimands):
+            return None
+        calibration = self._calibration(_family(sums[0].measurement))
         if calibration is None:
             return None
         name, selecting = core.described.name, core.described.keys.selection
         selection = None if selecting is None else calibration.measurement(name, selecting)
-        columns = zip(self.prepared.estimands(core), core.core.aggregates, core.described.estimates, strict=True)
+        columns = zip(estimands, core.core.aggregates, core.described.estimates, strict=True)
         wanted = [
             Wanted(
                 estimand,
