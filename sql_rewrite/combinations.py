@@ -8,7 +8,8 @@ of the row and constants that everybody knows. In SQL, and in DuckDB for nested 
 over the rows (c, d) of `a = c AND b = d`, in logic of three values; equal terms of an OR are one, and terms that share
 a comparison are put together, which is distributivity.
 
-Combinations with a NULL are never true, so where NULL counts as false they are left out; elsewhere they are refused.
+Combinations with a NULL are never true, so where NULL counts as false they are left out. Elsewhere a comparison with
+NULL is a constant that is NULL: `x NOT IN` of values with a NULL is true of no row.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ TERMS_MAX = 100
 """Most comparisons that a row is tried with; values beside one of them are a list."""
 
 VALUES_MAX = 1_000
+
+_UNKNOWN = Literal(None, ColumnType.BOOLEAN)
 
 Known = Callable[[exp.Select], Rows | None]
 """Gives the rows of constants that are all that a nested query reads; None for any other query."""
@@ -88,15 +91,7 @@ def among_rows(
             "select as many columns as there are values in front of IN",
             position=text.position(node),
         )
-    kept = [row for row in found if None not in row]
-    if len(kept) < len(found) and not null_is_false:
-        raise refuse(
-            "unsupported_sql",
-            "NOT IN over a nested query with a NULL is refused",
-            "It would not be true of any row that differs from it in the other columns alone.",
-            "leave such rows out, with IS NOT NULL in the nested query",
-            position=text.position(node),
-        )
+    kept = [row for row in found if None not in row] if null_is_false else found
     if not kept:
         return Literal(value=False, type=ColumnType.BOOLEAN)
     return _Written(lifter, node, text).any_of(sought, types, kept)
@@ -132,8 +127,9 @@ class _Written:
     ) -> list[Expression]:
         """Terms of an OR, by the column with the fewest values first; the last column is a list of values."""
         if len(sought) == 1:
-            values = [Literal(value, types[0]) for (value,) in dict.fromkeys(rows)]
-            return [self._lifter.make(self._node, "in", sought[0], *values)]
+            values = [Literal(value, types[0]) for (value,) in dict.fromkeys(rows) if value is not None]
+            listed = [self._lifter.make(self._node, "in", sought[0], *values)] if values else []
+            return listed if len(values) == len(rows) else [*listed, _UNKNOWN]
         place = min(range(len(sought)), key=lambda at: len({row[at] for row in rows}))
         parts: dict[Value, list[tuple[Value, ...]]] = {}
         for row in rows:
@@ -141,7 +137,8 @@ class _Written:
         left, kinds = [*sought[:place], *sought[place + 1 :]], [*types[:place], *types[place + 1 :]]
         found = []
         for value, rest in parts.items():
-            same = self._lifter.make(self._node, "=", sought[place], Literal(value, types[place]))
+            known = None if value is None else Literal(value, types[place])
+            same = _UNKNOWN if known is None else self._lifter.make(self._node, "=", sought[place], known)
             found += [build("and", (same, term)) for term in self._terms(left, rest, kinds)]
         return found
 

@@ -139,7 +139,8 @@ class PublicMembership:
                 return None
             selected, sought = reader.lift(query.expressions[0].unalias()), lifter.lift(node.this)
             if (sought.nullable or selected.nullable) and not leaves_out(node):
-                return None
+                columns = [(source.relation, ref.name) for ref in constants.columns]
+                return among(lifter, node, query, inner, constants.rows, columns, self._text, null_is_false=False)
             consume(node, "this", "query", text=self._text, what="IN")
             parts += parts_of(lifter.make(node, "=", sought, selected))
         else:

@@ -1005,3 +1005,6 @@ SELECT h.region, COUNT(*) FROM visits v JOIN (SELECT hospital_id, region, RANK()
 
 -- answered
 SELECT COUNT(*) FROM visits v JOIN (SELECT hospital_id, region FROM hospitals QUALIFY ROW_NUMBER() OVER (PARTITION BY region ORDER BY beds DESC, hospital_id) = 1) h USING (hospital_id)
+
+-- answered
+SELECT COUNT(*) FROM visits WHERE (hospital_id, department) NOT IN (VALUES (1, 'Oncology'), (2, NULL))

@@ -291,7 +291,7 @@ SELECT COUNT(*) FROM orders WHERE ordered >= DATE '2024-06-30' - INTERVAL 90 DAY
 -- answered
 SELECT COUNT(*) FROM customers WHERE joined + INTERVAL '1' YEAR < DATE '2024-06-01'
 
--- not yet: column_without_bounds
+-- answered
 SELECT AVG(date_diff('day', c.joined, o.ordered)) FROM orders o JOIN customers c ON o.customer_id =
 c.customer_id WHERE date_diff('day', c.joined, o.ordered) BETWEEN 0 AND 800
 
