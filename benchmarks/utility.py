@@ -180,9 +180,11 @@ class Peer:
 
     def __init__(self, name: str, python: Path) -> None:
         self.name = name
-        script = Path(__file__).with_name("utility_peers.py")
+        script = Path(__file__).with_name("utility_peers.py").resolve()
+        self._folder = tempfile.TemporaryDirectory()  # a library leaves files where it runs
         self._process = subprocess.Popen(
-            [str(python), "-I", "-W", "ignore", str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [str(python.absolute()), "-I", "-W", "ignore", str(script)],
+            cwd=self._folder.name, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
 
@@ -200,6 +202,7 @@ class Peer:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(timeout=60)
+        self._folder.cleanup()
 
     def errors(self, table: Table, asked: Question, account: Account, seconds: float, most: int) -> Error | str:
         """The error of a question, or why it is refused; of ranges, by the better of two ways."""

@@ -145,7 +145,7 @@ class Calibration:
 
 
 def calibrate(cores: Sequence[CoreStatistics], price: Price) -> Calibration:
-    """The measurements that the price buys, shared equally by all statistics of all cores, less the histograms' part.
+    """The measurements that the price buys, shared by all statistics of all cores, less the histograms' part.
 
     Ensures: the events of the result add up to at most the price, and to the price itself when epsilon is rounded up to
     the ledger's unit. The delta is shared equally by the cores that select groups; without one it is not used.
@@ -174,17 +174,23 @@ def is_histogram(core: CoreStatistics, cores: Sequence[CoreStatistics]) -> bool:
 
 def part_of(core: CoreStatistics, cores: Sequence[CoreStatistics]) -> Fraction:
     """The part of a price that a core gets, all its statistics together."""
-    return len(core.statistics) * _parts(cores)[core.name]
+    return _number(core) * _parts(cores)[core.name]
+
+
+def _number(core: CoreStatistics) -> int:
+    """How many equal parts of a price a core's statistics get."""
+    return sum(statistic.parts for statistic in core.statistics)
 
 
 def _parts(cores: Sequence[CoreStatistics]) -> dict[str, Fraction]:
-    """The part of the price that each statistic of a core gets, by core.
+    """One part of the price, of which each statistic of a core gets `parts`, by core.
 
-    Statistics share equally. Histograms of values take `VALUES_SHARE` of the whole, equally. Where a core comes with
-    the histogram of its norms, that takes `HISTOGRAM_SHARE` of the core's part, its norms equally.
+    Statistics share equally, but one that stands in place of several gets the parts of all of them. Histograms of
+    values take `VALUES_SHARE` of the whole, equally. Where a core comes with the histogram of its norms, that takes
+    `HISTOGRAM_SHARE` of the core's part, its norms equally.
     """
     histograms = {core.name: core for core in cores if is_histogram(core, cores)}
-    total = sum(len(core.statistics) for core in cores if core.name not in histograms)
+    total = sum(_number(core) for core in cores if core.name not in histograms)
     values = [name for name in histograms if is_values_name(name)]
     parts = dict.fromkeys(values, VALUES_SHARE / max(1, len(values)))
     for core in cores:
@@ -193,7 +199,7 @@ def _parts(cores: Sequence[CoreStatistics]) -> dict[str, Fraction]:
         parts[core.name] = Fraction(1, total) * (1 - VALUES_SHARE if values else 1)
         histogram = histograms.get(norms_name(core.name))
         if histogram is not None:
-            whole = parts[core.name] * len(core.statistics)
+            whole = parts[core.name] * _number(core)
             parts[core.name] *= 1 - HISTOGRAM_SHARE
             parts[histogram.name] = whole * HISTOGRAM_SHARE / len(histogram.statistics)
     return parts
@@ -233,7 +239,9 @@ def _shared(cores: Sequence[CoreStatistics], price: Price) -> Calibration:
         _check(core)
     parts = _parts(cores)
     measurements = tuple(
-        _measurement(core, statistic, parts[core.name], price, delta=price.delta / max(1, len(selecting)))
+        _measurement(
+            core, statistic, statistic.parts * parts[core.name], price, delta=price.delta / max(1, len(selecting))
+        )
         for core in cores
         for statistic in core.statistics
     )

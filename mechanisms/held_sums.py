@@ -75,12 +75,36 @@ def answered(
 
 def _answered(held: Sequence[HeldSums], wanted: Wanted, alphas: Sequence[float]) -> Estimate | None:
     for one in held:
-        if wanted.estimand not in one.gives:
+        kind = _kind(one.gives, wanted)
+        if kind is None:
             continue
-        estimate = _estimate(wanted, one.measurement.statistic)
+        estimate = _estimate(replace(wanted, function=kind), one.measurement.statistic)
         if estimate is not None and _as_exact(one.measurement, estimate, wanted, alphas):
             return estimate
     return None
+
+
+def _kind(gives: frozenset[str], wanted: Wanted) -> AggregateFunction | None:
+    """As which aggregate these sums say a column; None where they do not give it.
+
+    An average may be the mean of one of two values: sql_rewrite/together.py.
+    """
+    if wanted.estimand in gives:
+        return wanted.function
+    name, _, column = wanted.estimand.partition(":")
+    if name == "moments" and wanted.function is AggregateFunction.AVERAGE:
+        for place, kind in (
+            ("first", AggregateFunction.REGRESSION_MEAN_Y),
+            ("second", AggregateFunction.REGRESSION_MEAN_X),
+        ):
+            if f"{place}:{column}" in gives:
+                return kind
+    return None
+
+
+def _encoding(statistic: Statistic, kind: AggregateFunction) -> Encoding | None:
+    """How the values become integers that an aggregate is computed from."""
+    return statistic.second if kind is AggregateFunction.REGRESSION_MEAN_X else statistic.encoding
 
 
 def _estimate(wanted: Wanted, statistic: Statistic) -> Estimate | None:
@@ -88,8 +112,8 @@ def _estimate(wanted: Wanted, statistic: Statistic) -> Estimate | None:
     kind = wanted.function
     # Sums that count one thing say it as a number of rows.
     one_thing = {
-        AggregateFunction.UNITS: (StatisticKind.COUNT, StatisticKind.MOMENTS),
-        AggregateFunction.VALUES: (StatisticKind.COUNT, StatisticKind.UNITS),
+        AggregateFunction.UNITS: (StatisticKind.COUNT, StatisticKind.MOMENTS, StatisticKind.PRODUCTS),
+        AggregateFunction.VALUES: (StatisticKind.COUNT, StatisticKind.UNITS, StatisticKind.PRODUCTS),
     }
     if statistic.kind in one_thing.get(kind, ()):
         kind = AggregateFunction.ROWS
@@ -97,7 +121,8 @@ def _estimate(wanted: Wanted, statistic: Statistic) -> Estimate | None:
         linear_form(statistic, kind)
     except ValueError:
         return None
-    if not _as_fine(statistic.encoding, wanted.fresh.statistic.encoding, whole=wanted.whole):
+    fresh = _encoding(wanted.fresh.statistic, wanted.estimate.kind)
+    if not _as_fine(_encoding(statistic, kind), fresh, whole=wanted.whole):
         return None
     return replace(wanted.estimate, kind=kind, statistic=statistic.name)
 

@@ -112,6 +112,8 @@ class Statistic:
     """Of products, the degree of the second value; `degree` is that of the first."""
     drawn: Drawn | None = None
     """Of ranks, the quantiles that are drawn: after the nodes one coordinate for each is the place that it is in."""
+    parts: int = 1
+    """How many equal parts of its question's price it gets: as many as the statistics in whose place it stands."""
 
     GONE: ClassVar[Mapping[str, int]] = {"weight": 1}
     """Fields that are gone, with the one value that each of them ever had: stored sums and the identities of releases
@@ -122,6 +124,7 @@ class Statistic:
         assert (self.tree is not None) == (described.row is RowAdds.NODES)
         assert (self.second is not None) == described.pairs
         assert self.drawn is None or self.tree is not None
+        assert self.parts >= 1
         match described.encoded:
             case Encoded.NEVER:
                 assert self.encoding is None

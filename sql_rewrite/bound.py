@@ -63,10 +63,11 @@ from sql_rewrite.keys import key_domain
 from sql_rewrite.levels import measured_levels
 from sql_rewrite.named_ranks import asked_of
 from sql_rewrite.normed import NormedBuilder, at_norms
-from sql_rewrite.plan import Core, Plan
+from sql_rewrite.plan import Aggregate, Core, Plan
 from sql_rewrite.ranks import check_hidden, tree_of
 from sql_rewrite.refuse import refuse
 from sql_rewrite.statistics.registry import sums_of
+from sql_rewrite.together import parts_of, with_joined_averages
 from sql_rewrite.value_bounds import proved_range
 
 __all__ = ["BoundedCore", "BoundedNorm", "BoundedStatistic", "bound", "bound_core"]
@@ -86,8 +87,11 @@ def bound(plan: Plan, *, power: NormPower = NormPower.L2) -> tuple[BoundedCore, 
     return tuple(cores)
 
 
-def bound_core(core: Core, dataset: Dataset, *, power: NormPower = NormPower.L2) -> BoundedCore:
-    """Bounds one core. Errors: Refused, as `bound`."""
+def bound_core(core: Core, dataset: Dataset, *, power: NormPower = NormPower.L2, joined: bool = True) -> BoundedCore:
+    """Bounds one core. Errors: Refused, as `bound`.
+
+    Without `joined`, each average has its own statistic (sql_rewrite/together.py), as up to version 0.12.0.
+    """
     domains, cells = key_domain(core, dataset)
     if core.choice is not None:
         if cells is None:
@@ -98,7 +102,7 @@ def bound_core(core: Core, dataset: Dataset, *, power: NormPower = NormPower.L2)
     match contribution:
         case Contribution():
             groups = contribution.groups
-            builder = _Builder(core, dataset, contribution, cells=None if cells is None else len(cells))
+            builder = _Builder(core, dataset, contribution, cells=None if cells is None else len(cells), joined=joined)
         case NormedContribution():
             groups = contribution.cells
             builder = NormedBuilder(core, dataset, contribution, cells=None if cells is None else len(cells))
@@ -161,12 +165,19 @@ def _bound_choice(
 class _Builder(Builder):
     """Where bounds hold what a unit adds."""
 
-    def __init__(self, core: Core, dataset: Dataset, contribution: Contribution, *, cells: int | None) -> None:
+    def __init__(
+        self, core: Core, dataset: Dataset, contribution: Contribution, *, cells: int | None, joined: bool = False
+    ) -> None:
         super().__init__(core, dataset)
         self.contribution = contribution
+        self._joined = joined
         self._cells = cells
         self._shared: dict[tuple[bool, Canonical | None, Canonical | None], str] = {}
         """Statistics that several aggregates may need, by whether they count units, filter and present value."""
+
+    def aggregates(self) -> tuple[Aggregate, ...]:
+        """The aggregates, with averages of two columns as means of pairs."""
+        return with_joined_averages(self.core) if self._joined else self.core.aggregates
 
     def counted(self, family: Family, selection: str | None) -> bool:
         """Whether COUNT(*) of these rows is the number of units that a selection counts anyway."""
@@ -368,6 +379,7 @@ class _Builder(Builder):
             degree=degrees[0],
             counts_nulls=carries and pair.nullable,
             second=(pair.arguments[1], second, degrees[1]),
+            parts=parts_of(family.aggregates, self.core),
         )
         return name
 
@@ -392,6 +404,7 @@ class _Builder(Builder):
         second: tuple[Expression, Encoding, int] | None = None,
         tree: RankTree | None = None,
         drawn: Drawn | None = None,
+        parts: int = 1,
     ) -> None:
         """Adds a statistic whose vector of one unit in one cell is worth its allotted rows, `per_row` each, in L1.
 
@@ -427,6 +440,7 @@ class _Builder(Builder):
             second_degree=0 if second is None else second[2],
             tree=tree,
             drawn=drawn,
+            parts=parts,
         )
         self.statistics.append(
             BoundedStatistic(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from privacy.aggregate import AggregateFunction
 from privacy.by_slots import by_slots
 from privacy.norms import Norm
 from privacy.policy import ColumnType, KeyValue
@@ -130,6 +131,15 @@ class BoundedCore:
     def one_row(self) -> bool:
         """Whether each unit owns at most one row, so that nothing is cut."""
         return isinstance(self.contribution, Contribution) and self.contribution.one_row
+
+    @property
+    def joins_averages(self) -> bool:
+        """Whether averages of two columns are measured as means of pairs (sql_rewrite/together.py)."""
+        both = zip(self.core.aggregates, self.described.estimates, strict=False)
+        return any(
+            one.function is AggregateFunction.AVERAGE and estimate.kind is not AggregateFunction.AVERAGE
+            for one, estimate in both
+        )
 
     @property
     def chosen_by_cell(self) -> bool:

@@ -149,6 +149,10 @@ class Builder(ABC):
             whole = one.function.whole(argument.type)
             estimates[one.name] = Estimate(one.name, one.function, statistic, integer=whole, fraction=one.fraction)
 
+    def aggregates(self) -> tuple[Aggregate, ...]:
+        """The aggregates as they are measured."""
+        return self.core.aggregates
+
     def counted(self, family: Family, selection: str | None) -> bool:
         """Whether COUNT(*) of these rows is the number of units that a selection counts anyway."""
         return False
@@ -156,7 +160,7 @@ class Builder(ABC):
     def estimates(self, selection: str | None) -> tuple[Estimate, ...]:
         """All aggregates as estimates; adds the statistics that they need."""
         families: dict[tuple[Canonical | None, Canonical | None, Canonical | None, bool], Family] = {}
-        for aggregate in sorted(self.core.aggregates, key=lambda aggregate: aggregate.function.described.symmetric):
+        for aggregate in sorted(self.aggregates(), key=lambda aggregate: aggregate.function.described.symmetric):
             argument, second = aggregate.argument, aggregate.second
             one, other, rows = form_of(argument), form_of(second), form_of(aggregate.filter)
             forms, turned = (one, other, rows, aggregate.distinct), (other, one, rows, aggregate.distinct)

@@ -9,6 +9,7 @@ frame, and of the aggregate's own argument and filter. So an *estimand* is a fra
     values(filter, x)            the allotted rows in which x is not NULL
     sum(filter, x)               the clipped sum of each unit
     moments(filter, x)           the power sums of x of scaled rows
+    first(filter, x)             the mean of x, as that of the first value of a pair; second(filter, x) likewise
     same(statistic)              the sums of one statistic to the letter: of quantiles, different values and pairs
 
 **Claim.** A release whose statistic *gives* an estimand holds sums from which the same estimator computes the same
@@ -19,7 +20,8 @@ floor(w a_g) - m to the rows without one, f scaled and s clipped to the sum. So 
 rows(filter) where rows without a value are counted or there are none; moments where rows are scaled beside nothing or
 beside a clipped sum; sum where it is clipped, or where a unit has one row and nothing is. The degree of moments only
 adds coordinates: those of degree d are the terms of ((W - T) + T)^d, from which all lower power sums follow
-(moments.md). QED.
+(moments.md). Means of pairs are asked for where no row lacks either value (sql_rewrite/together.py): then the sums of a
+pair over the other value are the moments of each, by products.md, "Averages of two columns", and its rows are all. QED.
 
 What computes an answer from such sums reads released numbers alone (post-processing: Dwork and Roth 2014, Proposition
 2.1). How fine the steps of values are may differ with the degree: who matches compares encodings as well.
@@ -33,14 +35,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from privacy.aggregate import AggregateFunction
 from privacy.policy import Dataset
-from privacy.statistic import StatisticKind
+from privacy.statistic import Estimate, StatisticKind
 from sql_rewrite.bounded import BoundedCore, BoundedStatistic
 from sql_rewrite.contribution import Bounding, Contribution
 from sql_rewrite.expressions import Expression
 from sql_rewrite.functions import clip_columns
 from sql_rewrite.plan import Aggregate
 from sql_rewrite.plan_key import identity_key
+from sql_rewrite.together import MEANS
 
 __all__ = ["Frame", "frame_of", "given", "wanted"]
 
@@ -78,7 +82,7 @@ def wanted(bounded: BoundedCore, dataset: Dataset) -> tuple[str, ...]:
 
 
 def _wanted(aggregate: Aggregate, item: BoundedStatistic, dataset: Dataset) -> str:
-    if _alone(item):
+    if _alone(item) and (item.second is None or aggregate.function.statistic is StatisticKind.PRODUCTS):
         return _same(item, dataset)
     rows, column = _digest(dataset, aggregate.filter), aggregate.argument
     match aggregate.function.statistic:
@@ -101,23 +105,24 @@ def given(bounded: BoundedCore, dataset: Dataset) -> Mapping[str, tuple[str, ...
     contribution = bounded.contribution
     assert isinstance(contribution, Contribution)
     pairs = list(zip(bounded.core.aggregates, bounded.described.estimates, strict=True))
-    return {
-        item.statistic.name: _given(
-            item, [one for one, estimate in pairs if estimate.statistic == item.statistic.name], contribution, dataset
-        )
+    of = {
+        item.statistic.name: [pair for pair in pairs if pair[1].statistic == item.statistic.name]
         for item in bounded.statistics
+    }
+    return {
+        item.statistic.name: _given(item, of[item.statistic.name], contribution, dataset) for item in bounded.statistics
     }
 
 
 def _given(
-    item: BoundedStatistic, aggregates: list[Aggregate], contribution: Contribution, dataset: Dataset
+    item: BoundedStatistic, asked: list[tuple[Aggregate, Estimate]], contribution: Contribution, dataset: Dataset
 ) -> tuple[str, ...]:
     """What one statistic gives, of which these aggregates are computed."""
-    if _alone(item):
-        return (_same(item, dataset),)
     once = contribution.rows == 1 and not contribution.scaled
     rows = _digest(dataset, item.filter)
-    values = [_digest(dataset, one.filter, one.argument) for one in aggregates if one.argument is not None]
+    if _alone(item):
+        return (_same(item, dataset), *_of_means(asked, rows, dataset, once=once))
+    values = [_digest(dataset, one.filter, one.argument) for one, _ in asked if one.argument is not None]
     names: list[str] = []
     match item.statistic.kind:
         case StatisticKind.UNITS | StatisticKind.COUNT:
@@ -144,6 +149,17 @@ def _given(
         case _:
             assert_never(item.statistic.kind)
     return tuple(dict.fromkeys(names))
+
+
+def _of_means(asked: list[tuple[Aggregate, Estimate]], rows: str, dataset: Dataset, *, once: bool) -> list[str]:
+    """What a statistic of pairs gives of which averages are computed: no row lacks a value then."""
+    names: list[str] = []
+    for aggregate, estimate in asked:
+        if aggregate.function is AggregateFunction.AVERAGE and estimate.kind in MEANS:
+            value = _digest(dataset, aggregate.filter, aggregate.argument)
+            place = ("first", "second")[MEANS.index(estimate.kind)]
+            names += [f"{place}:{value}", f"values:{value}", f"rows:{rows}"] + [f"units:{rows}"] * once
+    return list(dict.fromkeys(names))
 
 
 def _alone(item: BoundedStatistic) -> bool:

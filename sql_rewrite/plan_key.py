@@ -105,7 +105,15 @@ _LATER: dict[type, Mapping[str, object]] = {
     UnitPlace: {"ignores_null": False},
     UnitValue: {"by": None, "fraction": None},
     WindowFrame: {"by": "", "exclude": ""},
-    Statistic: {"norm": None, "distinct": False, "second": None, "second_degree": 0, "tree": None, "drawn": None},
+    Statistic: {
+        "norm": None,
+        "distinct": False,
+        "second": None,
+        "second_degree": 0,
+        "tree": None,
+        "drawn": None,
+        "parts": 1,
+    },
 }
 """Fields that were added later, with the value that older plans have: with that value they do not count."""
 

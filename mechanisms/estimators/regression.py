@@ -7,13 +7,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
-from mechanisms.estimators.estimator import Estimator, Form
-from mechanisms.estimators.forms import encoding_of, values_form
+from mechanisms.estimators.estimator import GROUP_SIZES, Estimator, ExpectedError, Form
+from mechanisms.estimators.forms import LIMIT, encoding_of, values_form
 from mechanisms.estimators.pairs import MAIN, SPREAD, Centred, Frame, Pair, Solution, above, found, range_of, ranges
 from mechanisms.estimators.pivots import Pivot, mean_within, rows_of
 from mechanisms.estimators.sums import Linear
@@ -176,6 +176,21 @@ class Mean(Pair):
         value = np.clip(rows.total(top) / np.where(there, count, 1.0), 0, 1)
         error = rows.deviation(top - value[:, None] * frame.one) / np.where(there, count, 1.0)
         return value, found.low, found.high, error, np.ones_like(there), there
+
+    def expected(self, measurement: Measurement, *, integer: bool, alpha: float) -> tuple[ExpectedError, ...]:
+        """Of values spread evenly, and at most that of rows whose values all lie at the lower bounds.
+
+        With the mean c the error has the weights i/d - c, whose squares, over symmetric noise, add up to something
+        convex in c with equal ends.
+        """
+        statistic = measurement.statistic
+        sizes = [rows * statistic.row_units // measurement.grid for rows in GROUP_SIZES]
+        rest = [0] * (statistic.coordinates - 1)
+        small = max(sizes) < LIMIT
+        noiseless: Integers = np.array([[size, *rest] for size in sizes], dtype=np.int64 if small else object)
+        worst = self.column(measurement, noiseless, integer=integer, alpha=alpha).standard_errors
+        usual = super(Mean, self).expected(measurement, integer=integer, alpha=alpha)
+        return tuple(replace(one, standard_error_at_most=error) for one, error in zip(usual, worst, strict=True))
 
     def of_moments(self, n: Floats, s: Floats, t: Floats, ss: Floats, st: Floats, tt: Floats) -> Floats:
         """That mean."""

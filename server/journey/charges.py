@@ -133,7 +133,8 @@ def charges_of(prepared: Prepared, priced: Priced | None) -> tuple[CoreCharge, .
                     for delta in deltas
                     for levels in dict.fromkeys((measured(core, price.family), ""))
                     for law, quality in serving_laws(core, price, least, levels=levels, promised=priced.promised)
-                ),
+                )
+                + _earlier(prepared, priced, core.name, least, deltas),
                 lent=_lent(prepared, place),
             )
         )
@@ -154,6 +155,27 @@ def serving_laws(
     if law is not None:
         yield law, quality
     yield None, quality * law.times if promised and law is not None else quality
+
+
+def _earlier(
+    prepared: Prepared, priced: Priced, name: str, part: Fraction, deltas: Sequence[Fraction]
+) -> tuple[tuple[str, Fraction], ...]:
+    """Releases of the same question by versions that split its price among more statistics, and what they need.
+
+    One that was bought for as much serves, as it always did. Where a half width was asked for it needs twice as much:
+    averages of two columns are one statistic now, so each of theirs then has what this one would get.
+    """
+    key = prepared.earlier.get(name)
+    if key is None:
+        return ()
+    core = next(core for core in prepared.described if core.name == name)
+    times = 2 if priced.promised else 1
+    return tuple(
+        (release_key(key, price.family, delta=delta, law=law), quality * times)
+        for price in priced.enough
+        for delta in deltas
+        for law, quality in serving_laws(core, price, part, levels="", promised=priced.promised)
+    )
 
 
 def _lent(prepared: Prepared, place: int) -> bool:

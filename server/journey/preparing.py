@@ -36,7 +36,7 @@ from server.journey.value_stage import Told, ValueStage
 from server.journey.within_time import bound_within_time
 from server.public_tables import public_shapes
 from server.question import Question
-from sql_rewrite.bound import BoundedCore
+from sql_rewrite.bound import BoundedCore, bound_core
 from sql_rewrite.cost import check_work
 from sql_rewrite.cut_groups import bounds_partly_asked
 from sql_rewrite.dialects.dialect import Dialect
@@ -131,11 +131,15 @@ class Preparing:
         keys = tuple(core_key(core, dataset) for core in cores)
         if values is not None:
             keys = tuple(values.key(core.described.name, key) for core, key in zip(cores, keys, strict=True))
+        earlier = {
+            core.described.name: _earlier_key(core, dataset, power, values) for core in cores if core.joins_averages
+        }
         return Prepared(
             plan=plan,
             cores=cores,
             statements=statements,
             keys=keys,
+            earlier=earlier,
             types=types,
             work=work,
             warnings=(*(() if question.clause is None else question.clause.warnings), *plan_warnings(plan, cores)),
@@ -230,7 +234,11 @@ class Preparing:
         assert not (promised and norms)
         bound, _ = at_chosen_bounds(prepared, calibration, told, self._dialect, norms=norms)
         first = [core for core, histogram in zip(bound.cores, bound.histograms, strict=True) if histogram is not None]
-        keys = tuple(core_key(core, prepared.plan.dataset) for core in bound.cores) if promised else bound.keys
+        dataset, power = prepared.plan.dataset, prepared.power
+        keys = tuple(core_key(core, dataset) for core in bound.cores) if promised else bound.keys
+        if promised:
+            joined = [core for core in bound.cores if core.joins_averages]
+            bound = replace(bound, earlier={core.described.name: _earlier_key(core, dataset, power) for core in joined})
         return replace(
             bound,
             keys=keys,
@@ -273,6 +281,12 @@ class Preparing:
             raise foreign_text(question.sql, refused.step, refused.place) from None
         except PlanFailed:
             raise Refused([_NOT_PLANNED]) from None
+
+
+def _earlier_key(core: BoundedCore, dataset: Dataset, power: NormPower, values: ValueStage | None = None) -> str:
+    """What a core asked while each of its averages had a statistic of its own."""
+    key = core_key(bound_core(core.core, dataset, power=power, joined=False), dataset)
+    return key if values is None else values.key(core.described.name, key)
 
 
 def _histogram(

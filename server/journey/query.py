@@ -66,6 +66,8 @@ class Prepared:
     types: tuple[tuple[str, str], ...] | None
     work: Work
     """What the engine does for all of it."""
+    earlier: Mapping[str, str] = field(default_factory=dict)
+    """What cores asked, by their names, whose averages have one statistic for two columns now: each had its own."""
     warnings: tuple[Finding, ...] = ()
     calibrations: Calibrations = field(default_factory=Calibrations)
     """Calibrations of this plan by price."""

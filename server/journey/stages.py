@@ -146,14 +146,17 @@ def _with_keys(prepared: Prepared, known: Mapping[str, Origin]) -> Prepared:
     """The query as it was prepared, with complete keys of the cores whose origins are known."""
     stages = dict(prepared.plan.stages)
     keys, histograms = [], []
+    earlier = dict(prepared.earlier)
     for core, key, histogram in zip(prepared.cores, prepared.keys, prepared.histograms, strict=True):
         inputs = stages.get(core.core.name, ())
         settled = bool(inputs) and known.keys() >= set(inputs)
         keys.append(_key(key, inputs, known) if settled else key)
+        if settled and core.core.name in earlier:
+            earlier[core.core.name] = _key(earlier[core.core.name], inputs, known)
         if settled and histogram is not None:
             histogram = replace(histogram, key=_key(histogram.key, inputs, known))
         histograms.append(histogram)
-    return replace(prepared, keys=tuple(keys), histograms=tuple(histograms))
+    return replace(prepared, keys=tuple(keys), histograms=tuple(histograms), earlier=earlier)
 
 
 def _key(key: str, inputs: Sequence[str], known: Mapping[str, Origin]) -> str:
