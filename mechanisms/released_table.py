@@ -38,6 +38,8 @@ class ReleasedTable:
     """Of a histogram of norms, what one unit of each norm was worth."""
     scaled_to: tuple[tuple[str, Fraction], ...] = ()
     """The norms that were chosen for its sums, exact; empty where none were, or an earlier version stored it."""
+    clipped_to: tuple[tuple[str, str, Fraction, Fraction], ...] = ()
+    """The value bounds that were chosen for its sums, by table and column, exact; empty as above."""
 
     def sums_of(self, column: str) -> NoisySums | None:
         """The noisy sums that a column was computed from; None where none are kept."""

@@ -135,6 +135,7 @@ def mean_of(core: CoreStatistics, stored: ReleasedTable, fresh: ReleasedTable, c
         bounds=stored.bounds,
         steps=stored.steps,
         scaled_to=stored.scaled_to,
+        clipped_to=stored.clipped_to,
     )
 
 

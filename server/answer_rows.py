@@ -366,6 +366,7 @@ def to_stored(table: ReleasedTable) -> bytes:
             **({"norms": [asdict(note) for note in table.norms]} if table.norms else {}),
             **({"bounds": [asdict(note) for note in table.bounds]} if table.bounds else {}),
             **({"steps": {name: str(step) for name, step in table.steps}} if table.steps else {}),
+            **({"clipped_to": [list(map(str, one)) for one in table.clipped_to]} if table.clipped_to else {}),
             **({"scaled_to": {name: str(norm) for name, norm in table.scaled_to}} if table.scaled_to else {}),
         },
         separators=(",", ":"),
@@ -420,6 +421,9 @@ def from_stored(body: bytes, name: str, confidence: Fraction) -> ReleasedTable:
         family=family,
         norms=tuple(_norm_note(note) for note in stored.get("norms", ())),
         steps=tuple((name, Fraction(step)) for name, step in stored.get("steps", {}).items()),
+        clipped_to=tuple(
+            (of, column, Fraction(lower), Fraction(upper)) for of, column, lower, upper in stored.get("clipped_to", ())
+        ),
         scaled_to=tuple((name, Fraction(norm)) for name, norm in stored.get("scaled_to", {}).items()),
         bounds=tuple(
             BoundsNote(**{**note, "source": BoundsSource(note["source"])}) for note in stored.get("bounds", ())

@@ -195,12 +195,14 @@ class Preparing:
         )
 
     def at_stored(self, prepared: Prepared, raised: Mapping[str, Raised]) -> Prepared:
-        """A query of which some cores are measured beside stored releases, at the norms of these; the keys stay.
+        """A query of which some cores are measured beside stored releases, at the norms and value bounds of these.
+
+        The keys stay.
 
         `raised` is by the name of the core.
         """
         places = [place for place, core in enumerate(prepared.described) if core.name in raised]
-        if not any(prepared.histograms[place] for place in places):
+        if not any(prepared.histograms[place] or prepared.described[place].name in prepared.bounds for place in places):
             return prepared
         cores = tuple(
             raised[core.described.name].core if place in places else core for place, core in enumerate(prepared.cores)
@@ -215,6 +217,7 @@ class Preparing:
             calibrations=Calibrations(),
             histograms=tuple(None if place in places else one for place, one in enumerate(prepared.histograms)),
             notes={**prepared.notes, **{name: one.table.norms for name, one in raised.items()}},
+            bounds={**prepared.bounds, **{name: one.table.bounds for name, one in raised.items() if one.table.bounds}},
         )
 
     def at_bounds(

@@ -80,6 +80,8 @@ class Prepared:
     """The histograms that choose value bounds; None where none are needed, or the bounds are chosen."""
     bounds: Mapping[str, tuple[BoundsNote, ...]] = field(default_factory=dict)
     """On value bounds that were chosen, by core."""
+    ends: Mapping[str, tuple[tuple[str, str, Fraction, Fraction], ...]] = field(default_factory=dict)
+    """These bounds, exact, by core: table, column, and both ends."""
     spared: frozenset[str] = frozenset()
     """The cores that stored histograms of values spare a part of the price, which their sums get instead."""
     told: tuple[ValueStage, tuple[Told, ...]] | None = None

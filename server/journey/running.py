@@ -364,7 +364,8 @@ class Running:
         assert priced is not None
         core, histogram = prepared.cores[place], prepared.histograms[place]
         raised = query.asked.raised.get(query.asked.charges[place].core_key)
-        bounds = prepared.bounds.get(core.described.name, ())
+        name = core.described.name
+        bounds, ends = prepared.bounds.get(name, ()), prepared.ends.get(name, ())
         if raised is not None:
             drawn = raised.difference.drawn
             table = self._measured(query, core.described, prepared.statements[place], drawn, made, lease, visible)
@@ -373,7 +374,7 @@ class Running:
             table = self._measured(
                 query, core.described, prepared.statements[place], priced.calibration, made, lease, visible
             )
-            return replace(table, norms=prepared.notes.get(core.described.name, ()), bounds=bounds)
+            return replace(table, norms=prepared.notes.get(name, ()), bounds=bounds, clipped_to=ends)
         told, source = self._histogram(query, histogram.release_key(priced.family), made, lease, visible)
         chosen = choose_norms(core, priced.calibration, told, source=source)
         require_reserved(query.asked.charges[place].events, chosen.calibration.events_of(core.described.name))
@@ -381,7 +382,8 @@ class Running:
         made.kept_of = ""
         statement = lower(chosen.core, self._dialect, shared=shared)
         table = self._measured(query, chosen.core.described, statement, chosen.calibration, made, lease, visible)
-        return replace(table, norms=chosen.notes, bounds=bounds, scaled_to=tuple(chosen.norms.items()))
+        scaled = tuple(chosen.norms.items())
+        return replace(table, norms=chosen.notes, bounds=bounds, scaled_to=scaled, clipped_to=ends)
 
     def _histogram(
         self, query: ToRun, key: str, made: _Made, lease: EngineLease | None, visible: VisibleRun

@@ -21,6 +21,7 @@ from mechanisms.interval import two_sided_alpha
 from mechanisms.measurements.gaussian import GaussianMeasurement
 from mechanisms.released_table import ReleasedTable
 from mechanisms.sharpening import Difference, difference, half_widths, sharpenable, stated_half_widths
+from privacy.bounds import ValueBounds
 from privacy.composition import compose
 from privacy.loss import Loss
 from privacy.numbers import PICO
@@ -36,6 +37,7 @@ from server.price_refusals import above_max_cost
 from server.pricing import Priced
 from server.question import Question
 from server.spends import cost_on
+from sql_rewrite.automatic_bounds import bound_with
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.norms import at_norms
 
@@ -230,8 +232,8 @@ NOT_SHARPENED = Finding(
     code="not_sharpened",
     what="the answer cannot be made more precise",
     why="Precision is added to Gaussian noise on groups that are public. This answer has other noise, groups that its "
-    "noise selected or chose, quantiles that were drawn, several levels of groups, value bounds that the question "
-    "chose, or stages; or no stored release of it is read for free.",
+    "noise selected or chose, quantiles that were drawn, several levels of groups, or stages; or no "
+    "stored release of it, or of the histogram that chose its value bounds, is read for free.",
     instead=(
         "ask the question with the better wish: POST /v1/queries buys it anew, POST /v1/estimates says the price",
     ),
@@ -239,9 +241,12 @@ NOT_SHARPENED = Finding(
 
 
 def _may(prepared: Prepared, place: int) -> bool:
-    """Whether a core's groups are public, and its value bounds known; its norms are those of what is stored."""
+    """Whether a core's groups are public, and it does not buy histograms of values.
+
+    Norms and value bounds that a question chooses are those of what is stored.
+    """
     core = prepared.described[place]
-    chosen = core.name in prepared.bounds or (prepared.values is not None and core.name in prepared.values.places)
+    chosen = prepared.values is not None and core.name in prepared.values.places
     return core.keys.domain is not None and core.choice is None and not chosen
 
 
@@ -302,8 +307,11 @@ class _Wish:
         return from_stored(base.body, self.core.name, self.question.confidence)
 
     def bounded(self, table: ReleasedTable) -> BoundedCore:
-        """The core at the norms of a stored release, where the question chooses them."""
-        core = self.prepared.cores[self.place]
+        """The core at the norms and value bounds of a stored release, where the question chooses them."""
+        core, prepared = self.prepared.cores[self.place], self.prepared
+        if table.clipped_to and self.core.name in prepared.bounds:
+            ends = {(of, column): ValueBounds(lower, upper) for of, column, lower, upper in table.clipped_to}
+            core, _ = bound_with(prepared.plan.cores[self.place], prepared.plan.dataset, ends, power=prepared.power)
         chosen = self.prepared.histograms[self.place] is not None
         return at_norms(core, dict(table.scaled_to)) if chosen and table.scaled_to else core
 

@@ -69,6 +69,7 @@ def at_chosen_bounds(
         choices[place] = _choice(prepared, calibration, histogram, one.table, norms)
         sources[place] = one.source
     cores, notes = [], {}
+    ends: dict[str, tuple[tuple[str, str, Fraction, Fraction], ...]] = {}
     for nominal, core in zip(prepared.cores, prepared.plan.cores, strict=True):
         places = stage.places.get(core.name, ())
         if not places:
@@ -78,6 +79,7 @@ def at_chosen_bounds(
         bounded, used = bound_with(core, prepared.plan.dataset, wanted, power=prepared.power)
         cores.append(bounded)
         calibration = calibration.with_core(at_chosen_norms(calibration, bounded.described))
+        ends[core.name] = tuple((*place, used[place].lower, used[place].upper) for place in places)
         notes[core.name] = tuple(
             bounds_note(place, used[place], _type(stage.histograms, place), sources[place], choices[place])
             for place in places
@@ -94,6 +96,7 @@ def at_chosen_bounds(
         calibrations=Calibrations(),
         values=None,
         bounds=notes,
+        ends=ends,
     )
     return bound, calibration
 
