@@ -17,6 +17,7 @@ __all__ = [
     "DescribedKind",
     "Encoded",
     "Estimated",
+    "Gives",
     "RowAdds",
     "StatisticKind",
     "coordinates_of",
@@ -62,6 +63,18 @@ class Encoded(enum.Enum):
     ALWAYS = "always"
 
 
+class Gives(enum.Enum):
+    """What sums of a kind give to other questions of the same rows and groups (sql_rewrite/frames.py)."""
+
+    UNITS = "units"
+    ROWS = "rows"
+    SUM = "sum"
+    MOMENTS = "moments"
+    NOTHING = "nothing"
+    ITSELF = "itself"
+    """They answer the question to the letter alone, which is true of every kind."""
+
+
 @dataclass(frozen=True, slots=True)
 class Estimated:
     """What an aggregate of a kind estimates, in words of its answers."""
@@ -96,6 +109,8 @@ class DescribedKind:
 
     encoded: Encoded
 
+    gives: Gives
+
     degrees: tuple[int, ...] = ()
     """Degrees of its values that are proved; none where values have no degree."""
 
@@ -117,6 +132,7 @@ class StatisticKind(enum.Enum):
         counts=Counts.UNITS,
         row=RowAdds.ONE,
         encoded=Encoded.NEVER,
+        gives=Gives.UNITS,
         estimated=Estimated("units", ""),
     )
     """One coordinate: privacy units present in the cell."""
@@ -128,6 +144,7 @@ class StatisticKind(enum.Enum):
         counts=None,
         row=RowAdds.ONE,
         encoded=Encoded.ALWAYS,
+        gives=Gives.NOTHING,
         estimated=None,
     )
     """One coordinate: a unit adds floor(highest / sqrt(k)) to each of its k groups, by which they are selected."""
@@ -139,6 +156,7 @@ class StatisticKind(enum.Enum):
         counts=Counts.ROWS,
         row=RowAdds.ONE,
         encoded=Encoded.SCALED,
+        gives=Gives.ROWS,
         estimated=Estimated("rows", ", at most {bound} per unit{place}{total}"),
     )
     """One coordinate: rows, bounded per unit."""
@@ -150,6 +168,7 @@ class StatisticKind(enum.Enum):
         counts=None,
         row=RowAdds.STEPS,
         encoded=Encoded.ALWAYS,
+        gives=Gives.SUM,
         estimated=Estimated("each unit's sum", ", clipped to what {bound} can be worth{total}", in_group=True),
     )
     """One coordinate: sum of T, bounded per unit."""
@@ -161,6 +180,7 @@ class StatisticKind(enum.Enum):
         counts=None,
         row=RowAdds.WORTH,
         encoded=Encoded.ALWAYS,
+        gives=Gives.MOMENTS,
         degrees=MOMENT_DEGREES,
         estimated=Estimated("over rows", _WEIGHING),
     )
@@ -177,6 +197,7 @@ class StatisticKind(enum.Enum):
         counts=None,
         row=RowAdds.WORTH,
         encoded=Encoded.ALWAYS,
+        gives=Gives.ITSELF,
         degrees=PRODUCT_DEGREES,
         pairs=True,
         estimated=Estimated("over rows with both values", _WEIGHING),
@@ -192,6 +213,7 @@ class StatisticKind(enum.Enum):
         counts=None,
         row=RowAdds.NODES,
         encoded=Encoded.ALWAYS,
+        gives=Gives.ITSELF,
         estimated=Estimated("over rows", _WEIGHING),
     )
     """Counts of rows by their value, on the nodes of a tree of intervals (privacy/rank_tree.py): each row that has a

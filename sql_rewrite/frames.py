@@ -38,6 +38,7 @@ from typing import assert_never
 from privacy.aggregate import AggregateFunction
 from privacy.policy import Dataset
 from privacy.statistic import Estimate, StatisticKind
+from privacy.statistic_kind import Gives
 from sql_rewrite.bounded import BoundedCore, BoundedStatistic
 from sql_rewrite.contribution import Bounding, Contribution
 from sql_rewrite.expressions import Expression
@@ -85,19 +86,19 @@ def _wanted(aggregate: Aggregate, item: BoundedStatistic, dataset: Dataset) -> s
     if _alone(item) and (item.second is None or aggregate.function.statistic is StatisticKind.PRODUCTS):
         return _same(item, dataset)
     rows, column = _digest(dataset, aggregate.filter), aggregate.argument
-    match aggregate.function.statistic:
-        case StatisticKind.UNITS:
+    match aggregate.function.statistic.described.gives:
+        case Gives.UNITS:
             return f"units:{rows}"
-        case StatisticKind.COUNT:
+        case Gives.ROWS:
             return f"rows:{rows}" if column is None else f"values:{_digest(dataset, aggregate.filter, column)}"
-        case StatisticKind.SUM:
+        case Gives.SUM:
             return f"sum:{_digest(dataset, aggregate.filter, column)}"
-        case StatisticKind.MOMENTS:
+        case Gives.MOMENTS:
             return f"moments:{_digest(dataset, aggregate.filter, column)}"
-        case StatisticKind.PRODUCTS | StatisticKind.RANKS | StatisticKind.WEIGHTS:
+        case Gives.ITSELF | Gives.NOTHING:
             raise AssertionError("pairs and quantiles have sums of their own; nothing is computed from weights")
         case _:
-            assert_never(aggregate.function.statistic)
+            assert_never(aggregate.function.statistic.described.gives)
 
 
 def given(bounded: BoundedCore, dataset: Dataset) -> Mapping[str, tuple[str, ...]]:
@@ -124,16 +125,16 @@ def _given(
         return (_same(item, dataset), *_of_means(asked, rows, dataset, once=once))
     values = [_digest(dataset, one.filter, one.argument) for one, _ in asked if one.argument is not None]
     names: list[str] = []
-    match item.statistic.kind:
-        case StatisticKind.UNITS | StatisticKind.COUNT:
+    match item.statistic.kind.described.gives:
+        case Gives.UNITS | Gives.ROWS:
             # Rows are counted one by one, or in parts where units are scaled; units always one by one.
             of_units = item.rows == 1 and not item.scaled
             if item.present is None:
                 names = [f"units:{rows}"] * of_units + [f"rows:{rows}"] * (once or not of_units)
             names += [f"values:{one}" for one in values]
-        case StatisticKind.SUM:
+        case Gives.SUM:
             names = [f"sum:{one}" for one in values]
-        case StatisticKind.MOMENTS:
+        case Gives.MOMENTS:
             assert item.argument is not None
             names = [f"values:{one}" for one in values]
             if item.statistic.counts_nulls or not item.argument.nullable:
@@ -142,12 +143,12 @@ def _given(
                 names += [f"sum:{one}" for one in values]
             if contribution.one_row or item.bounding is not Bounding.CLIPPED:
                 names += [f"moments:{one}" for one in values]
-        case StatisticKind.WEIGHTS:
+        case Gives.NOTHING:
             pass  # groups are selected by them, and nothing else is computed from them
-        case StatisticKind.PRODUCTS | StatisticKind.RANKS:
+        case Gives.ITSELF:
             raise AssertionError("pairs and quantiles have sums of their own")
         case _:
-            assert_never(item.statistic.kind)
+            assert_never(item.statistic.kind.described.gives)
     return tuple(dict.fromkeys(names))
 
 
@@ -164,7 +165,8 @@ def _of_means(asked: list[tuple[Aggregate, Estimate]], rows: str, dataset: Datas
 
 def _alone(item: BoundedStatistic) -> bool:
     """Whether nothing but the same statistic gives what it gives."""
-    return item.distinct is not None or item.second is not None or item.statistic.tree is not None
+    itself = item.statistic.kind.described.gives is Gives.ITSELF
+    return itself or item.distinct is not None or item.second is not None or item.statistic.tree is not None
 
 
 def _same(item: BoundedStatistic, dataset: Dataset) -> str:

@@ -21,6 +21,7 @@ KIND = """    PRODUCT = DescribedKind(
         counts=None,
         row=RowAdds.STEPS,
         encoded=Encoded.ALWAYS,
+        gives=Gives.ITSELF,
         estimated=None,
     )
 
