@@ -8,14 +8,15 @@ of the values, how many rows a person has at most, the public groups. `alone` is
 `tenth` a question with a tenth of it, when nine tenths are spent; `tenth of 10` the same of (10, 1e-6). Peers divide
 the total by their own accountants, evenly among their queries. A dashboard is paid anew by them at each refresh.
 
-Ours: the whole way of a server within this process, with a new account of the real ledger for every run. `pure` is the
-same question on an account of epsilon alone. Root-mean-square error over groups and runs; of several statistics, the
-geometric mean of theirs. A group that is not shown counts as 0, its average as the middle of the bounds. The ratio is
-that to ours, with its standard error; **bold** has the least error (within two standard errors).
+Ours: the whole way of a server within this process, with a new account of the real ledger for every run; the better of
+Gaussian and Laplace noise, both of which an estimate states before anything is charged. Root-mean-square error over
+groups and runs; of several statistics, the geometric mean of theirs. A group that is not shown counts as 0, its average
+as the middle of the bounds. The ratio is that to ours, with its standard error; **bold** is what no other is below by
+two standard errors.
 
 `--peers FOLDER` makes environments there from PyPI, once; `--peer-python` are interpreters that have them already. A
 peer that is in none is listed as not installed. Peers take seconds for an answer: `--record FILE` keeps their errors,
-and reads those that it has, so that ours can be measured anew without them. Prints Markdown, a table for each data set.
+and reads those that it has; `--recorded` asks no peer, and shows what the file has. Prints a Markdown table of each.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from typing import Any
 
 import numpy as np
 
-from accountant.account import FilterKind
+from accountant.filter import DEFAULT_SHARES
 from benchmarks.utility_tables import (
     PLACES,
     QUESTIONS,
@@ -54,6 +55,7 @@ from benchmarks.utility_tables import (
     truth_of,
     unasked,
 )
+from mechanisms.families import NoiseFamily
 from server.services import Services
 from tests.journey.clinic import attach, open_account, question, services_of, told
 
@@ -66,7 +68,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
 """What is installed for each peer, in an environment of its own: their requirements exclude each other."""
 
 ROWS_SIDE_BY_SIDE = 200_000
-GROUP_SHARE = Fraction(1, 5)
+GROUP_SHARE = Fraction(DEFAULT_SHARES.groups, 100)
 """How much of the delta of a new account is for hidden groups."""
 
 
@@ -128,43 +130,63 @@ class Ours:
         self._made = 0
         attach(services, dataset_file(table))
 
-    def errors(self, asked: Question, account: Account, kind: FilterKind, seconds: float, most: int) -> Error | str:
+    def errors(self, asked: Question, account: Account, noise: NoiseFamily, seconds: float, most: int) -> Error | str:
         """The error of a question, or why it is refused."""
         truth = truth_of(self._table, asked)
         draws: list[Draw] = []
         until = time.monotonic() + seconds
         while len(draws) < most and (len(draws) < 5 or time.monotonic() < until):
             try:
-                draws.append(self._draw(asked, account, kind))
+                draws.append(self._draw(asked, account, noise))
             except Exception as error:  # noqa: BLE001 - a refusal is an answer
                 return f"refused: {error}"
         return error_of(self._table, truth, draws)
 
-    def _draw(self, asked: Question, account: Account, kind: FilterKind) -> dict[Cell, float]:
+    def best(self, asked: Question, account: Account, seconds: float, most: int) -> tuple[str, Error | str]:
+        """The kind of noise with the least error of a question, and that error; or why both refuse it."""
+        found = {one: self.errors(asked, account, one, seconds, most) for one in NoiseFamily}
+        errors = {one: error for one, error in found.items() if isinstance(error, Error)}
+        if not errors:
+            return "", found[NoiseFamily.GAUSSIAN]
+        name = min(errors, key=lambda one: errors[one].value)
+        return name.value, errors[name]
+
+    def _draw(self, asked: Question, account: Account, noise: NoiseFamily) -> dict[Cell, float]:
         self._made += 1
         who = f"analyst{self._made}"
-        open_account(self._services.ledger, who, epsilon=str(account.epsilon), kind=kind, dataset=self._table.name)
-        each = Fraction(account.epsilon, account.of)
+        open_account(self._services.ledger, who, epsilon=str(account.epsilon), dataset=self._table.name)
+        each = _rounded(Fraction(account.epsilon, account.of))
         if account.of > 1:
-            self._rows("SELECT COUNT(*) FROM t WHERE v = 7", who, each * (account.of - 1))
+            self._rows("SELECT COUNT(*) FROM t WHERE v = 7", who, each * (account.of - 1), noise)
         found: dict[Cell, float] = {}
-        delta = account.delta * GROUP_SHARE / account.of if any(query.by == "h" for query in asked.queries) else None
+        delta = (
+            account.delta * GROUP_SHARE * Fraction(99, 100) / account.of
+            if any(query.by == "h" for query in asked.queries)
+            else None
+        )
         if asked.together:
-            (row,) = self._rows(_together(asked.queries), who, each)
+            (row,) = self._rows(_together(asked.queries), who, each, noise)
             return {(place, "count", ""): float(number) for place, number in enumerate(row)}
         for _ in range(asked.times):
             for place, query in enumerate(asked.queries):
-                for row in self._rows(query.sql(), who, each / len(asked.queries), delta):
+                for row in self._rows(query.sql(), who, _rounded(each / len(asked.queries)), noise, delta):
                     group, numbers = ("", row) if query.by is None else (str(row[0]), row[1:])
                     found.update(
                         {(place, name, group): float(n) for name, n in zip(query.statistics, numbers, strict=True)}
                     )
         return found
 
-    def _rows(self, sql: str, who: str, epsilon: Fraction, delta: Fraction | None = None) -> list[list[Any]]:
-        asked = question(sql, who, dataset=self._table.name, epsilon=str(epsilon), delta=delta)
+    def _rows(
+        self, sql: str, who: str, epsilon: Fraction, noise: NoiseFamily, delta: Fraction | None = None
+    ) -> list[list[Any]]:
+        asked = question(sql, who, dataset=self._table.name, epsilon=str(epsilon), delta=delta, noise=noise)
         rows: list[list[Any]] = json.loads(told(self._services.journey, asked))["rows"]
         return rows
+
+
+def _rounded(epsilon: Fraction) -> Fraction:
+    """A spend of six digits, as requests name them."""
+    return Fraction(math.floor(epsilon * 10**6), 10**6)
 
 
 def _together(queries: Iterable[Query]) -> str:
@@ -280,20 +302,21 @@ REASONS: Mapping[tuple[str, str], str] = {}
 """Why a question is not first, by its name and account."""
 
 
-def line_of(asked: Question, account: Account, found: Mapping[str, Error | str]) -> str:
+def line_of(asked: Question, account: Account, found: Mapping[str, Error | str], noise: str) -> str:
     """One line of the table."""
     ours = found["ours"]
     if isinstance(ours, str):
         return f"| {asked.name} | {account.name} | {ours} |"
-    errors = [one for name, one in found.items() if isinstance(one, Error) and name != "pure"]
+    errors = [one for one in found.values() if isinstance(one, Error)]
     cells = []
     for name, one in found.items():
         if isinstance(one, str):
             cells.append("-")
             continue
         shown = f"{one.value:.3g}" if name == "ours" else one.to(ours)
-        first = name != "pure" and not any(other.beats(one) for other in errors)
+        first = not any(other.beats(one) for other in errors)
         cells.append(f"**{shown}**" if first else shown)
+        cells += [noise] if name == "ours" else []
     beaten = any(other.beats(ours) for other in errors)
     reason = REASONS.get((asked.name, account.name), "to do") if beaten else ""
     return f"| {asked.name} | {account.name} | {' | '.join(cells)} | {reason} |"
@@ -306,9 +329,15 @@ class Record:
         self._file = file
         self._kept: dict[str, Any] = {} if file is None or not file.exists() else json.loads(file.read_text())
 
-    def of(self, key: str, measure: Callable[[], Error | str]) -> Error | str:
-        """The error under that name, measured where it is not known."""
+    def versions(self) -> dict[str, str]:
+        """The peers that it has errors of, and their versions."""
+        return dict(key.partition(", ")[0].split(" ", 1) for key in self._kept)
+
+    def of(self, key: str, measure: Callable[[], Error | str] | None) -> Error | str:
+        """The error under that name, measured where it is not known and can be."""
         if key not in self._kept:
+            if measure is None:
+                return "not measured"
             told = measure()
             self._kept[key] = told if isinstance(told, str) else [told.value, told.uncertain]
             if self._file is not None:
@@ -336,25 +365,28 @@ def compare(
     """Prints the table of one data set."""
     record = Record(options.record)
     ours = Ours(services, table)
-    asking = [Peer(name, python) for name, python in peers.items()]
-    header = ["question", "account", "ours", "pure", *peers, "reason"]
+    asking = {name: Peer(name, python) for name, python in peers.items()}
+    names = [name for name in PACKAGES if name in asking or (options.recorded and name in said)]
+    header = ["question", "account", "ours", "noise", *names, "reason"]
     print(f"\n### {table.name}\n\n| {' | '.join(header)} |\n|{'---|' * len(header)}", flush=True)
     for asked in QUESTIONS:
         for account in ACCOUNTS:
             if options.only not in (None, asked.name) or account.name not in options.account:
                 continue
-            found: dict[str, Error | str] = {
-                "ours": ours.errors(asked, account, FilterKind.APPROXIMATE, options.seconds, options.most),
-                "pure": ours.errors(asked, account, FilterKind.PURE, options.seconds / 2, options.most),
-            }
-            for peer in asking:
-                key = f"{peer.name} {said[peer.name]}, {table.name}, {asked.name}, {account.name}"
-                measured = functools.partial(peer.errors, table, asked, account, options.seconds, options.most)
-                found[peer.name] = record.of(key, measured)
-                if isinstance(found[peer.name], str):
-                    print(f"{key}: {found[peer.name]}", file=sys.stderr)
-            print(line_of(asked, account, found), flush=True)
-    for peer in asking:
+            noise, best = ours.best(asked, account, options.seconds, options.most)
+            found: dict[str, Error | str] = {"ours": best}
+            for name in names:
+                key = f"{name} {said[name]}, {table.name}, {asked.name}, {account.name}"
+                measured = None
+                if name in asking:
+                    measured = functools.partial(
+                        asking[name].errors, table, asked, account, options.seconds, options.most
+                    )
+                found[name] = record.of(key, measured)
+                if isinstance(found[name], str):
+                    print(f"{key}: {found[name]}", file=sys.stderr)
+            print(line_of(asked, account, found, noise), flush=True)
+    for peer in asking.values():
         peer.close()
 
 
@@ -364,7 +396,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("tpch", type=Path, nargs="?", help="a folder with orders.parquet of TPC-H")
     parser.add_argument("--peers", type=Path, help="a folder for environments of the peers")
     parser.add_argument("--peer-python", type=Path, action="append", default=[], help="an interpreter that has a peer")
+    parser.add_argument("--peer", action="append", choices=list(PACKAGES), help="one peer or more; all without it")
     parser.add_argument("--record", type=Path, help="a file that keeps the errors of peers")
+    parser.add_argument("--recorded", action="store_true", help="show what the file has, and ask no peer")
     parser.add_argument("--table", action="append", choices=["adult", "orders", "heavy"], help="one table or more")
     parser.add_argument("--account", action="append", choices=[one.name for one in ACCOUNTS])
     parser.add_argument("--only", choices=[one.name for one in QUESTIONS], help="one question")
@@ -374,6 +408,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     options.account = options.account or [one.name for one in ACCOUNTS]
     peers, said = peers_of(options.peer_python, options.peers)
+    peers = {name: python for name, python in peers.items() if options.peer is None or name in options.peer}
+    if options.recorded:
+        peers, said = {}, Record(options.record).versions()
     print(", ".join(f"{name} {version}" for name, version in said.items()), flush=True)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "sources"

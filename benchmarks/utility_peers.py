@@ -251,7 +251,8 @@ class Diffprivlib:
         low, high = self.task["bounds"]
         quiet = self.library.BudgetAccountant()
         if name == "count":
-            ones = self.numpy.ones(max(len(values), 1)) if len(values) else self.numpy.zeros(1)
+            # A condition on all rows, whose number is the most that it answers.
+            ones = self.numpy.arange(len(self.frame)) < len(values)
             return float(self.library.tools.count_nonzero(ones, epsilon=self.epsilon, accountant=quiet))
         tool = {"avg": "mean"}.get(name, name)
         return float(

@@ -178,7 +178,7 @@ tables:
       k: {{type: text, keys: [{", ".join(f'"{key}"' for key in table.keys)}], nullable: false}}
       h: {{type: text, nullable: false}}
       r: {{type: integer, keys: {{range: [0, {PLACES - 1}]}}, nullable: false}}
-policy: {{epsilon_max: "100", delta_per_query: "2e-7"}}
+policy: {{epsilon_max: "100", delta_per_query: "1.5e-7"}}
 """)
     return path
 
