@@ -236,25 +236,7 @@ def problem_of_ledger(error: LedgerError, *, spending: bool, own_account: bool =
     remainder reported, because the remainder of other accounts reveals what others asked.
     """
     if isinstance(error, BudgetExhausted):
-        whose = "your budget" if own_account else "the dataset's budget, which you share with others,"
-        why, instead = exhausted_words(error.nominal if own_account else None, error.delta_fits)
-        return Problem(
-            "budget_exhausted",
-            what=f"{whose} does not cover this query",
-            why=why,
-            instead=instead,
-            extra={
-                "budget": error.account if own_account else None,
-                "short": [
-                    {
-                        "measure": shortage.measure,
-                        "asked": None if shortage.asked is None else decimal_text(shortage.asked),
-                        "remaining": None if shortage.remaining is None else decimal_text(shortage.remaining, up=False),
-                    }
-                    for shortage in (error.shortages if own_account else ())
-                ],
-            },
-        )
+        return _exhausted(error, own_account=own_account)
     if isinstance(error, IdempotencyConflict):
         return Problem(
             "idempotency_conflict",
@@ -301,4 +283,27 @@ def problem_of_ledger(error: LedgerError, *, spending: bool, own_account: bool =
         why="Nothing was charged.",
         instead=("Try again later.", "Ask the operator to look up the request id."),
         headers={"Retry-After": "5"},
+    )
+
+
+def _exhausted(error: BudgetExhausted, *, own_account: bool) -> Problem:
+    """A refusal for want of budget: what is missing of an account is said to its owner alone."""
+    whose = "your budget" if own_account else "the dataset's budget, which you share with others,"
+    why, instead = exhausted_words(error.nominal if own_account else None, error.delta_fits)
+    return Problem(
+        "budget_exhausted",
+        what=f"{whose} does not cover this query",
+        why=why,
+        instead=instead,
+        extra={
+            "budget": error.account if own_account else None,
+            "short": [
+                {
+                    "measure": shortage.measure,
+                    "asked": None if shortage.asked is None else decimal_text(shortage.asked),
+                    "remaining": None if shortage.remaining is None else decimal_text(shortage.remaining, up=False),
+                }
+                for shortage in (error.shortages if own_account else ())
+            ],
+        },
     )

@@ -414,13 +414,9 @@ class _Builder(Builder):
         contribution = self.contribution
         # Of different values a unit brings in some, whole: it is never scaled.
         scaled = contribution.scaled and not units and distinct is None
-        coordinates = coordinates_of(
-            kind,
-            degree=degree,
-            second_degree=0 if second is None else second[2],
-            others=raised + lowered + counts_nulls,
-            nodes=coordinates_on(tree, drawn),
-        )
+        other, other_encoding, other_degree = (None, None, 0) if second is None else second
+        others, nodes = raised + lowered + counts_nulls, coordinates_on(tree, drawn)
+        coordinates = coordinates_of(kind, degree=degree, second_degree=other_degree, others=others, nodes=nodes)
         # What rounding adds to a scaled unit is small beside a row: mechanisms/gaussian_moments.md counts on it.
         assert contribution.one_row or distinct is not None or degree * bool(per_row < FINE) < 2
         statistic = Statistic(
@@ -436,8 +432,8 @@ class _Builder(Builder):
             fractional=scaled or (tree is not None and not contribution.one_row),
             argument=text,
             distinct=distinct is not None,
-            second=None if second is None else second[1],
-            second_degree=0 if second is None else second[2],
+            second=other_encoding,
+            second_degree=other_degree,
             tree=tree,
             drawn=drawn,
             parts=parts,
@@ -452,7 +448,7 @@ class _Builder(Builder):
                 present=present,
                 scaled=scaled,
                 distinct=distinct,
-                second=None if second is None else second[0],
+                second=other,
             )
         )
 

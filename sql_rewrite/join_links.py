@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from privacy.by_slots import by_slots
 from privacy.policy import Column, Dataset
-from privacy.refusal import Position
+from privacy.refusal import Position, Refused
 from sql_rewrite.entries import Entry, tables_of
 from sql_rewrite.join_advice import declared
 from sql_rewrite.plan import Source
@@ -241,16 +241,11 @@ def link_of(
             left, right = names.stored(*holding[0]), names.stored(*holding[-1])
             if left is not None and right is not None:
                 return Link(End(holding[0][0], *left), End(joined, *right), outer, place)
-    found: Link | None = None
-    rest: list[exp.Expr] = []
     parts = list(conjuncts(on)) if on is not None else _of_using(using, names, joined) if len(using) > 1 else []
     links = [_equality(part, names, joined, outer, place) for part in parts]
     best = 0 if len(links) == 1 else max(range(len(links)), key=lambda i: (_joins_by(links[i], dataset), -i), default=0)
-    for place_of, part in enumerate(parts):
-        if place_of == best and links[place_of] is not None:
-            found = links[place_of]
-        else:
-            rest.append(part)
+    found = links[best] if links else None
+    rest = [part for number, part in enumerate(parts) if found is None or number != best]
     # A condition beside an outer join may stand in WHERE only where it is of the rows that the join looks for.
     reversed_ = found is not None and refers(found.right, found.left) and not found.left.source.table.protected
     if found is not None and not (rest and (outer in ("RIGHT", "FULL") or (outer and not reversed_))):
@@ -282,16 +277,22 @@ def link_of(
             "join the table itself, and compute outside: CASE WHEN v.key IS NOT NULL THEN v.x * 2 END",
             position=place(),
         )
-    if on is None and not using and kind in ("", "CROSS"):
-        raise refuse(
+    raise _not_on_key(names, dataset, place, outer, bare=on is None and not using and kind in ("", "CROSS"))
+
+
+def _not_on_key(names: SourceNames, dataset: Dataset, place: Place, outer: Outer, *, bare: bool) -> Refused:
+    """The refusal of a join that no equality makes; `bare` where it has no condition at all."""
+    if bare:
+        return refuse(
             "join_not_on_key",
             "a join without a condition is refused",
             "A join needs a condition: without one, every row would meet every row of the other table.",
             *declared(dataset, *names.sources),
             position=place(),
         )
+    joined = names.entries[-1]
     public = isinstance(joined, Source) and joined.stored and not joined.table.protected
-    raise refuse(
+    return refuse(
         "join_not_on_key",
         "a join is refused",
         "It compares no columns for equality, and the public table is too large to look at all of its rows."

@@ -170,9 +170,6 @@ class NestedRows:
             tables, _ = self._lift.listed(node, inside, 0, people=True)
             return resolve_sources(node, tables, self._lift.dataset, self._lift.text)
 
-        def scalar(node: exp.Subquery) -> Expression | None:
-            return self._lift.stages.scalar(node, inside, names)
-
         def lookup(lifter: ExpressionLift, node: exp.Subquery) -> Expression | None:
             return looked_up(self._lift.known, inside, lifter, node, self._lift.text)
 
@@ -196,7 +193,7 @@ class NestedRows:
             public=public,
             constants=constants,
             known=known,
-            scalar=scalar,
+            scalar=lambda node: self._lift.stages.scalar(node, inside, names),
             looked_up=lookup,
             listed=keys,
             groups=groups,

@@ -107,25 +107,8 @@ def lift_training(
     if len(plan.cores) != 1 or plan.stages or plan.public or plan.cores[0].keys or plan.cores[0].choice is not None:
         raise _unsupported("It reads released or public numbers beside the rows of people.")
     core = plan.cores[0]
-    by_name = {aggregate.name: aggregate for aggregate in core.aggregates}
     findings = Collector()
-    raw: list[_Read] = []
-    seen: dict[str, str] = {}
-    for place, output in enumerate(plan.shell.outputs):
-        with findings:
-            aggregate = by_name[str(output.column)]
-            known = seen.setdefault(aggregate.name, output.name)
-            if known != output.name:
-                raise refuse(
-                    "unsupported_sql",
-                    f'the feature "{output.name}" is refused',
-                    f'It is the same as "{known}": what both say together could not be told apart.',
-                    "leave one of them out",
-                    position=aggregate.position,
-                )
-            raw.append(_read(output.name, f"f{place}", aggregate))
-    findings.refuse()
-    core, raw, places, used = _at_bounds(core, raw, dataset, chosen)
+    core, raw, places, used = _at_bounds(core, _raw(plan, core), dataset, chosen)
     read: list[tuple[TrainingFeature, Aggregate]] = []
     for one in raw:
         with findings:
@@ -159,6 +142,29 @@ def lift_training(
     of_unit = rows_of_unit(core.sources)
     whole = of_label.argument is not None and of_label.argument.type is ColumnType.INTEGER
     return Training(statement, bounded, plan, of_unit, whole, tuple(sorted(places)), used)
+
+
+def _raw(plan: Plan, core: Core) -> list[_Read]:
+    """The features and the label as the text has them. Errors: Refused where two are the same."""
+    by_name = {aggregate.name: aggregate for aggregate in core.aggregates}
+    findings = Collector()
+    raw: list[_Read] = []
+    seen: dict[str, str] = {}
+    for place, output in enumerate(plan.shell.outputs):
+        with findings:
+            aggregate = by_name[str(output.column)]
+            known = seen.setdefault(aggregate.name, output.name)
+            if known != output.name:
+                raise refuse(
+                    "unsupported_sql",
+                    f'the feature "{output.name}" is refused',
+                    f'It is the same as "{known}": what both say together could not be told apart.',
+                    "leave one of them out",
+                    position=aggregate.position,
+                )
+            raw.append(_read(output.name, f"f{place}", aggregate))
+    findings.refuse()
+    return raw
 
 
 def _columns(read: _Read) -> tuple[ColumnRef, ...]:
