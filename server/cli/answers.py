@@ -97,6 +97,7 @@ def price_lines(answer: Json) -> list[str]:
         *_added_lines(accounting.get("sharpened")),
         *own_words(accounting.get("own")),
         f"Remains: epsilon {short(accounting['remaining']['epsilon'])}{_delta(accounting['remaining'])}.",
+        *([f"The answer is {printable(answer['id'])}."] if answer.get("id") else []),
     ]
 
 

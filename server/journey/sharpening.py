@@ -137,9 +137,10 @@ def sharpened(
         charge, wish = charges[place], _Wish(question, prepared, priced, place)
         if wish.served_by(base) or charge.core_key in reusable.serving:
             continue
-        if wish.stored(base) is not None:
+        table = wish.table(base)
+        if wish.stored(table) is not None:
             able.add(charge.core_key)
-        bought = _bought(wish, base, Floor.of(prepared.plan.dataset, path[-1]))
+        bought = _bought(wish, base, table, Floor.of(prepared.plan.dataset, path[-1]))
         if bought is not None:
             made[place], raised[wish.raised_key] = _charge(charge, wish, *bought), bought[0]
     again = reusable.beside(tuple(made))
@@ -315,27 +316,25 @@ class _Wish:
         chosen = self.prepared.histograms[self.place] is not None
         return at_norms(core, dict(table.scaled_to)) if chosen and table.scaled_to else core
 
-    def stored(self, base: StoredRelease) -> tuple[GaussianMeasurement, ...] | None:
-        """Its measurements; None where it cannot be made more precise."""
-        table = self.table(base)
+    def stored(self, table: ReleasedTable) -> tuple[GaussianMeasurement, ...] | None:
+        """The measurements of a stored release; None where it cannot be made more precise."""
         return sharpenable(self.bounded(table).described, table)
 
     def served_by(self, base: StoredRelease) -> bool:
         """Whether a stored release is as good as the wish: of a mean, whether its intervals are as narrow."""
         if self.width is None or base.core_key != self.raised_key:
             return self.least is not None and base.quality >= self.least // PICO * PICO
-        stored = self.stored(base)
+        stored = self.stored(self.table(base))
         widths = [] if stored is None or self.alpha is None else stated_half_widths(self.core, stored, self.alpha)
         return bool(widths) and max(widths) <= self.width
 
 
-def _bought(wish: _Wish, base: StoredRelease, floor: Floor) -> tuple[Raised, Fraction] | None:
+def _bought(wish: _Wish, base: StoredRelease, table: ReleasedTable, floor: Floor) -> tuple[Raised, Fraction] | None:
     """What is bought beside a stored release, and the quality of both; None where the whole is bought anew.
 
     It is at least what a run must take (server/floor.py), and less than the whole.
     """
-    price, table = wish.priced.price, wish.table(base)
-    bounded = wish.bounded(table)
+    price, bounded = wish.priced.price, wish.bounded(table)
     core = bounded.described
     stored = sharpenable(core, table)
     if stored is None or price.family is not NoiseFamily.GAUSSIAN:

@@ -147,7 +147,8 @@ class QueryAnswer(BaseModel):
     )
     accounting: dict[str, object] = Field(
         description="`charged` per account; `share`, the part of the paying account's limit `of` that this answer "
-        "took; `own`, what it promises by itself (not to be added up); whether it was `reused`; what remains"
+        "took; `own`, what it promises by itself (not to be added up); whether it was `reused`; where it adds "
+        "precision to a stored release, `sharpened` as the estimate's `sharpening`; what remains"
     )
     provenance: dict[str, object] = Field(description="releases, mechanisms, policy and data version")
 
@@ -236,6 +237,11 @@ class EstimateAnswer(BaseModel):
     )
     refusal: FindingAnswer | None = Field(description="Why the budget would not cover it, where it would not.")
     warnings: list[FindingAnswer] = Field(description="What the answer will say beside its numbers.")
+    sharpening: dict[str, object] | None = Field(
+        default=None,
+        description="Where precision is added to stored releases: of each what is `stored` and what is `bought`, both "
+        "mu squared, and what all of it would cost `anew`. Null where none is.",
+    )
     expected: list[dict[str, object]] = Field(
         default_factory=list,
         description="Of counts whose groups the dataset's profile knows: rows of the least, median and greatest group "

@@ -569,3 +569,19 @@ def test_closed_output_ends_quietly(stand: Stand, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("sys.stdout", Gone())
     arguments = ["query", "SELECT 1", "--dataset", "d", "--url", stand.url, "--key", KEY]
     assert main(arguments) == 1
+
+
+def test_an_answer_is_sharpened_by_its_identifier(stand: Stand) -> None:
+    """The wish for the whole goes to the query's address; the answer says its own, and that a stored one is in it."""
+    added = {"anew": {"epsilon": "2"}, "releases": []}
+    stand.replies = [(200, {**ANSWER, "accounting": {**ANSWER["accounting"], "sharpened": added}})]
+    ran = stand.ask("sharpen", "q_1", "--epsilon", "2", "--max-cost", "1.5")
+    assert ran.code == 0
+    assert "anew it would cost epsilon 2." in ran.out
+    assert "The answer is q_1." in ran.out
+    method, path, headers, body = stand.requests[0]
+    assert (method, path) == ("POST", "/v1/queries/q_1:sharpen")
+    assert len(headers["Idempotency-Key"]) >= 16
+    assert body == {"spend": {"epsilon": "2"}, "max_cost": "1.5"}
+    refused(stand.ask("sharpen", "q_1", "--max-cost", "1"), "better wish", code=2)
+    refused(stand.ask("sharpen", "q_1", "--epsilon", "1", "--half-width", "2"), "both given", code=2)
