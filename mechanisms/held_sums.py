@@ -23,7 +23,7 @@ from privacy.aggregate import AggregateFunction
 from privacy.release import ColumnKind, ReleasedColumn
 from privacy.statistic import Encoding, Estimate, Keys, Statistic, StatisticKind
 
-__all__ = ["HeldSums", "Wanted", "added_table", "answered", "derived_table"]
+__all__ = ["HeldSums", "Wanted", "added_table", "answered", "derived_table", "may_say"]
 
 _CLOSE = 1 + 1e-9
 """Relative room for the rounding of floats when errors are compared."""
@@ -57,31 +57,42 @@ class Wanted:
 
 
 def answered(
-    held: Sequence[HeldSums], wanted: Sequence[Wanted], alphas: Sequence[float], *, selection: Measurement | None = None
+    held: Sequence[HeldSums],
+    wanted: Sequence[Wanted],
+    alphas: Sequence[float],
+    *,
+    selection: Measurement | None = None,
+    exact: bool = True,
 ) -> tuple[Estimate, ...] | None:
     """The columns as estimates of held sums, each at least as exact as measured anew; None where one is not held.
 
     An estimate is as exact as another when its standard error and the half widths of its interval at all `alphas` are
     at most the other's: exactly where they follow from the noise alone, and in groups of some sizes of a ratio.
     `selection` is what would select hidden groups: those of a release were selected by the same sums, with no more
-    noise and no less delta.
+    noise and no less delta. Without `exact` any error will do.
     """
     if selection is not None and not any(_selects_as(one.measurement, selection) for one in held):
         return None
-    found = [_answered(held, one, alphas) for one in wanted]
+    found = [_answered(held, one, alphas, exact=exact) for one in wanted]
     known = tuple(estimate for estimate in found if estimate is not None)
     return known if len(known) == len(wanted) else None
 
 
-def _answered(held: Sequence[HeldSums], wanted: Wanted, alphas: Sequence[float]) -> Estimate | None:
+def _answered(held: Sequence[HeldSums], wanted: Wanted, alphas: Sequence[float], *, exact: bool) -> Estimate | None:
     for one in held:
         kind = _kind(one.gives, wanted)
         if kind is None:
             continue
         estimate = _estimate(replace(wanted, function=kind), one.measurement.statistic)
-        if estimate is not None and _as_exact(one.measurement, estimate, wanted, alphas):
+        if estimate is not None and (not exact or _as_exact(one.measurement, estimate, wanted, alphas)):
             return estimate
     return None
+
+
+def may_say(gives: frozenset[str], estimand: str) -> bool:
+    """Whether sums that give these estimands may say another one: what is quick to see of `answered`."""
+    name, _, column = estimand.partition(":")
+    return estimand in gives or (name == "moments" and not gives.isdisjoint((f"first:{column}", f"second:{column}")))
 
 
 def _kind(gives: frozenset[str], wanted: Wanted) -> AggregateFunction | None:

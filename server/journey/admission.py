@@ -25,7 +25,7 @@ from server.errors import Problem
 from server.free_answers import FreeAnswers
 from server.journey.agreed_price import at_agreed_price, moved
 from server.journey.charges import charges_of, repeat_key, request_of
-from server.journey.held import with_derived
+from server.journey.held import less_exact, with_derived
 from server.journey.norms import choose_norms
 from server.journey.pace import Pace
 from server.journey.preparing import Preparing
@@ -97,6 +97,11 @@ class Admission:
         refuse_cost(question, found.needed(prepared), found.reusable, path[0])
         quote = quoting.quote(found.priced, found.reusable, found.charges[: len(prepared.cores)])
         prepared = self._preparing.at_stored(prepared, found.by_name)
+        if question.report and priced is not None:
+            less = less_exact(
+                question, prepared, priced, offered.charges, found.reusable, self._stored, path[0], quoting.at_spend
+            )
+            quote = replace(quote, offer=None if less is None else (less.release, less.errors, less.epsilon))
         return prepared, with_means(replace(quote, raised=found.raised, whole=found.whole))
 
     def _offered(

@@ -12,6 +12,7 @@ from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 
 from mechanisms.estimates import linear_form
+from privacy.numbers import decimal_text
 from privacy.refusal import Refused
 from server.journey.query import Prepared, Quote
 from server.journey.quoting import Quoting
@@ -45,6 +46,12 @@ def cheaper_forms(
          "epsilon": "0", "accuracy": None}
         for release in quote.reusable.values()
     ]  # fmt: skip
+    if quote.offer is not None:
+        release, errors, spend = quote.offer
+        exact = "; ".join(f"{text} ± {error:.3g}" for text, error in errors.items() if error is not None)
+        what = f"/v1/releases/{release} answers it for free where a spend of {decimal_text(spend)} would be enough"
+        what += f" (standard errors: {exact})" if exact else ""
+        found.append({"kind": "stored_release", "what": what, "epsilon": "0", "accuracy": None})
     if stored_width is not None and not quote.reusable:
         width = _width_text(stored_width)
         what = f"your stored answer serves for free where ±{width} is enough"

@@ -14,16 +14,17 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 
 from accountant.account import Account
-from accountant.request import CoreCharge, Reuse, StoredRelease
+from accountant.request import CoreCharge, HeldRelease, Reuse, StoredRelease
 from mechanisms.calibrate import Calibration
+from mechanisms.estimates import linear_form, linear_standard_error
 from mechanisms.families import BY_MECHANISM, NoiseFamily
-from mechanisms.held_sums import HeldSums, Wanted, added_table, answered, derived_table
+from mechanisms.held_sums import HeldSums, Wanted, added_table, answered, derived_table, may_say
 from mechanisms.interval import two_sided_alpha
 from mechanisms.measurement import Measurement
 from mechanisms.noisy_sums import measurement_from_plain, measurement_to_plain
@@ -43,7 +44,7 @@ from sql_rewrite.bound import BoundedCore
 from sql_rewrite.finer_groups import FinerFrame, coarse_of, held_keys
 from sql_rewrite.frames import given
 
-__all__ = ["for_others", "has_same_groups", "is_derived", "stored_table", "with_derived"]
+__all__ = ["LessExact", "for_others", "has_same_groups", "is_derived", "less_exact", "stored_table", "with_derived"]
 
 _VERSION = 1
 """Of what `for_others` writes. What another version wrote is not looked at."""
@@ -57,10 +58,12 @@ class _Offer:
     prepared: Prepared
     priced: Priced
 
-    def estimates(self, core: BoundedCore, sums: Sequence[HeldSums]) -> tuple[Estimate, ...] | None:
-        """The columns of a core as estimates of held sums; None where these do not say them exactly enough."""
+    def estimates(
+        self, core: BoundedCore, sums: Sequence[HeldSums], *, exact: bool = True
+    ) -> tuple[Estimate, ...] | None:
+        """The columns of a core as estimates of held sums; None where these do not say them (exactly enough)."""
         estimands = self.prepared.estimands(core) if sums else ()
-        if not sums or any(all(estimand not in one.gives for one in sums) for estimand in estimands):
+        if not sums or not all(any(may_say(one.gives, estimand) for one in sums) for estimand in estimands):
             return None
         calibration = self._calibration(_family(sums[0].measurement))
         if calibration is None:
@@ -78,7 +81,7 @@ class _Offer:
             )
             for estimand, aggregate, estimate in columns
         ]
-        return answered(sums, wanted, self._alphas, selection=selection)
+        return answered(sums, wanted, self._alphas if exact else (), selection=selection, exact=exact)
 
     def _calibration(self, family: NoiseFamily) -> Calibration | None:
         """What a stored release of this family has to be as exact as; None where none of it serves the wish."""
@@ -192,19 +195,92 @@ def _offered(
     offer: _Offer, core: BoundedCore, charge: CoreCharge, stored: Stored, reuse: Reuse, account: Account
 ) -> tuple[str, Fraction] | None:
     """The key and quality of the best stored release of another question that holds all columns of a core."""
+    for release, sums in _candidates(offer, core, charge, stored, reuse, account):
+        if offer.estimates(core, sums) is not None:
+            return release.core_key, release.quality
+    return None
+
+
+def _candidates(
+    offer: _Offer, core: BoundedCore, charge: CoreCharge, stored: Stored, reuse: Reuse, account: Account
+) -> Iterator[tuple[HeldRelease, Sequence[HeldSums]]]:
+    """Stored releases of other questions of the same rows, with what they hold of a core's groups."""
     frame = None if core.described.levels else offer.prepared.frame(core)
     if frame is None:
-        return None
+        return
     own, principal = {key for key, _ in charge.serving}, offer.question.principal
     for release in stored.held(frame.key, reuse, principal, account):
-        if release.core_key not in own and offer.estimates(core, _held_of(release.held).sums) is not None:
-            return release.core_key, release.quality
+        if release.core_key not in own:
+            yield release, _held_of(release.held).sums
     finer = {one.coarse: one for one in offer.prepared.finer(core)}
     for release in stored.finer(list(finer), reuse, principal, account):
         within = finer.get(release.coarse or "")
-        if within is not None and offer.estimates(core, _held_of(release.held).within(within)) is not None:
-            return release.core_key, release.quality
+        if within is not None and release.core_key not in own:
+            yield release, _held_of(release.held).within(within)
+
+
+@dataclass(frozen=True, slots=True)
+class LessExact:
+    """A stored release that says all columns of a question less exactly than the wish: their standard errors.
+
+    `epsilon` is about the greatest spend that it serves for free.
+    """
+
+    release: str
+    errors: Mapping[str, float | None]
+    epsilon: Fraction
+
+
+def less_exact(
+    question: Question,
+    prepared: Prepared,
+    priced: Priced,
+    charges: Sequence[CoreCharge],
+    reusable: Reusable,
+    stored: Stored,
+    account: Account,
+    at_spend: Callable[[Fraction], Priced | None],
+) -> LessExact | None:
+    """The best stored release of another question that would serve for a smaller spend; None where none does.
+
+    Of questions of one core with public groups, which no stored release serves as they are.
+    """
+    if len(prepared.cores) != 1 or question.max_staleness_s is not None or reusable.reuse is Reuse.NONE:
+        return None
+    (core,), (charge, *_) = prepared.cores, charges
+    if any(reusable.serve()) or not charge.lent or core.described.keys.domain is None:
+        return None
+    offer = _Offer(question, prepared, priced)
+    for release, sums in _candidates(offer, core, charge, stored, reusable.reuse, account):
+        if offer.estimates(core, sums, exact=False) is None:
+            continue
+        spend = priced.epsilon
+        for _ in range(_HALVINGS):
+            spend = spend / 2 // _SPENDS * _SPENDS
+            if not spend:
+                break
+            less = at_spend(spend)
+            found = None if less is None else _Offer(question, prepared, less).estimates(core, sums)
+            if found is not None:
+                return LessExact(release.id, _errors(core, sums, found), spend)
     return None
+
+
+_SPENDS = Fraction(1, 10**6)
+_HALVINGS = 12
+"""How often a spend is halved until a stored release is exact enough."""
+
+
+def _errors(core: BoundedCore, sums: Sequence[HeldSums], estimates: Sequence[Estimate]) -> dict[str, float | None]:
+    """The standard errors of estimates that have one before the answer, by the text of their aggregates."""
+    known = {one.measurement.statistic.name: one.measurement for one in sums}
+    found: dict[str, float | None] = {}
+    for aggregate, estimate in zip(core.core.aggregates, estimates, strict=True):
+        measurement = known[estimate.statistic]
+        form = linear_form(measurement.statistic, estimate.kind)
+        exact = None if form is None else linear_standard_error(measurement, form, integer=estimate.integer)
+        found[aggregate.text] = exact
+    return found
 
 
 def is_derived(charge: CoreCharge, release: StoredRelease) -> bool:

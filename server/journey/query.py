@@ -202,6 +202,8 @@ class Quote:
     """Whether the price is that of histograms alone: they say what the sums cost, which are a charge of their own."""
     charges: Sequence[CoreCharge] = ()
     """The charges of the cores, in the order of the plan: they say which stored releases serve."""
+    offer: tuple[str, Mapping[str, float | None], Fraction] | None = None
+    """A stored release that serves a smaller spend for free: which one, its standard errors, and about that spend."""
     raised: Mapping[str, Raised] = field(default_factory=dict)
     """The stored releases that would be made more precise, by the core's key."""
     whole: Fraction | None = None

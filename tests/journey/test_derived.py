@@ -169,6 +169,19 @@ def test_others_pay_for_themselves(services: Services, analyst: Analyst) -> None
     assert not is_free(asked(services, "SELECT STDDEV(age) FROM people", analyst(), epsilon="0.1"))
 
 
+def test_a_report_says_when_a_less_exact_release_would_do(services: Services, analyst: Analyst) -> None:
+    """Shows that the report names the release, its error, and a spend at which the question is free indeed."""
+    who = analyst()
+    release = asked(services, MOMENTS, who)["provenance"]["releases"][0]
+    sql = "SELECT COUNT(*) FROM people"
+    body = services.journey.estimate(question(sql, who, epsilon="1", report=True))
+    assert body["verdict"] == "affordable"
+    plan: Any = body["plan"]
+    (said,) = [one["what"] for one in plan["alternatives"] if release in one["what"]]
+    spend = said.split("a spend of ")[1].split(" ")[0]
+    assert is_free(asked(services, sql, who, epsilon=spend))
+
+
 def test_an_estimate_says_that_it_is_free(services: Services, analyst: Analyst) -> None:
     """Shows the verdict, the stored errors, and beside them what the same would cost if it were measured."""
     who = analyst()

@@ -55,6 +55,26 @@ def shared(tmp_path: Path) -> Iterator[Shared]:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("way", "free"), [("free", True), ("charged", False), ("no", False)])
+def test_other_questions_are_answered_from_what_is_shared_for_free(shared: Shared, way: str, free: bool) -> None:
+    """The total of somebody else's groups is free where releases are, and is measured anew elsewhere; one's own is."""
+    shared.policy(way)
+    shared.ask("anna")
+    total = {"sql": "SELECT COUNT(*) FROM people", "epsilon": "0.1"}
+    assert shared.ask("anna", **total).json()["accounting"]["reused"]
+    before = shared.spent("ben")
+    answer = shared.ask("ben", **total).json()
+    assert answer["accounting"]["reused"] == free
+    assert ("derived" in answer["provenance"]) == free
+    assert (shared.spent("ben") == before) == free
+    if way == "charged":
+        # Who has paid for reading the groups has their total for free.
+        assert shared.ask("ben", reuse="any").json()["accounting"]["reused"]
+        other = {"sql": "SELECT COUNT(*) FROM people WHERE sex = 'male'", "epsilon": "0.1"}
+        assert shared.ask("ben", **other).json()["provenance"]["derived"]
+
+
+@pytest.mark.slow
 def test_charged_debits_the_reader_and_shows_it(shared: Shared) -> None:
     """The same numbers, charged to the reader's account and not to the root again; the next reading is free."""
     shared.policy("charged")
