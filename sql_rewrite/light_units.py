@@ -22,9 +22,9 @@ snapshot may keep beside its rows (`unit$values$...`). Proof. The group has ever
 weighs floor(min(n, rows) W / n), and no unit is grouped at all.
 
 Claim 3. Without keys, W for every row with a value, and of the rows with N > T what they weigh beyond W (which is
-negative) add up to the same at every place. Proof. A row with N <= T weighs W by claim 1, and one with N > T is in both
-sums: W + (w - W) = w. QED. Rows that all weigh W are counted, which takes half as long as adding up, and no filter on N
-is in their way.
+negative) add up to the same at every place; by claim 2 so they do with n > T in place of N > T. Proof. A row with
+N <= T weighs W by claim 1, one with n <= T by its weight, and any other one is in both sums: W + (w - W) = w. QED. Rows
+that all weigh W are counted, which takes half as long as adding up, and no filter is in their way.
 
 All give each row the integer that grouping gives, so sums, sensitivities, prices and identities do not know of it. An
 older snapshot keeps no numbers of rows, and gets the other shape. What a row costs at most is counted as before
@@ -84,16 +84,17 @@ def _plain(argument: Expression) -> ColumnRef | None:
     return argument if isinstance(argument, ColumnRef) else None
 
 
-def split(core: Core, contribution: Contribution) -> tuple[Core, Core | None]:
+def split(core: Core, contribution: Contribution, column: str = ROWS) -> tuple[Core, Core | None]:
     """The core over the rows of units within its bounds, and over those of all others; None where no unit has more.
 
+    `column` has the number of rows, of those that count (`number_kept`).
     Requires: `keeps_rows`. A condition on the first source is tested after the number of rows.
     """
     first, *others = core.sources
     most = min(contribution.rows, contribution.total)
     if first.table.rows_stored <= most:
         return core, None
-    number = ColumnRef(first.relation, ROWS, ColumnType.INTEGER, nullable=False)
+    number = ColumnRef(first.relation, column, ColumnType.INTEGER, nullable=False)
     found = []
     for operator in ("<=", ">"):
         own = build(operator, (number, Literal(most, ColumnType.INTEGER)))

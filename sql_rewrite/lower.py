@@ -33,6 +33,7 @@ from sql_rewrite.bounded import BoundedCore, BoundedStatistic
 from sql_rewrite.contribution import Contribution, NormedContribution
 from sql_rewrite.dialects.dialect import Dialect
 from sql_rewrite.dialects.duckdb import DUCKDB
+from sql_rewrite.expressions import ColumnRef
 from sql_rewrite.kept_units import kept_sums
 from sql_rewrite.late_units import late_units
 from sql_rewrite.layer_values import Count, ListedPlaces, PlaceCounts, Sum
@@ -244,8 +245,12 @@ class _Lowering(LoweredRows):
         light, heavy = split(self.core, bounded.contribution)
         numbers = None if heavy is None else number_kept(bounded, item)
         if numbers is not None:
-            number = Output(Column(self.core.sources[0].relation, numbers), f"{item.statistic.name}n")
-            return (weighed_by_number(self.base(with_unit=False, more=(number,)), bounded),)
+            _, beyond = split(self.core, bounded.contribution, numbers)
+            assert beyond is not None
+            number = ColumnRef(self.core.sources[0].relation, numbers, ColumnType.INTEGER, nullable=False)
+            rest = self._over(beyond).base(with_unit=False, more={f"{item.statistic.name}n": number})
+            whole = weighed_alike(self.base(with_unit=False), bounded, keys=keys, hidden=hidden)
+            return whole, weighed_by_number(rest, bounded)
         every = heavy is not None and not keys
         rows = (self if every else self._over(light)).base(with_unit=False)
         parts = (weighed_alike(rows, bounded, keys=keys, hidden=hidden),)

@@ -5,7 +5,7 @@
 
 Where the snapshot keeps what a weight follows from, beside each row, no row is grouped by its unit: `weighed_by_norm`,
 and by counts `weighed_alike` for units within the bounds, or without keys for all rows beside what others weigh less,
-and `weighed_by_number` for all (light_units.py).
+which `weighed_by_number` finds without grouping them where their number is kept (light_units.py).
 
 Then all: rows with a value -> group by key and place, sum of weights -> group by key, one list of places. A weight is
 an integer from 0 to 2^20, and all rows of a unit have the same (in a group, where counts bound them), so that the order
@@ -96,7 +96,10 @@ def weighed_by_unit(
 
 
 def weighed_by_number(rows: Relation, bounded: BoundedCore) -> Relation:
-    """The same of a core without keys, where rows have a column `{name}n`: how many of their unit have a value."""
+    """What rows weigh beyond a whole one, at most 0, of a core without keys.
+
+    Rows have a column `{name}n`: how many of their unit have a value.
+    """
     (item,) = bounded.statistics
     assert isinstance(bounded.contribution, Contribution)
     assert not bounded.contribution.scaled
@@ -104,8 +107,8 @@ def weighed_by_number(rows: Relation, bounded: BoundedCore) -> Relation:
     number = Named(f"{name}n")
     part = Cast(Arithmetic("//", Whole(item.rows * worth), number, EngineType.INTEGER), EngineType.INTEGER)
     weight = Case(((Comparison(">", number, Whole(item.rows), closed=False), part),), Whole(worth))
-    weighed = Extended(rows, "q", (Output(Cast(weight, EngineType.INTEGER), f"{name}w"),))
-    return _valued(weighed, item, (f"{name}w",))
+    beyond = Arithmetic("-", Cast(weight, EngineType.INTEGER), Whole(worth), EngineType.INTEGER)
+    return _valued(Extended(rows, "q", (Output(beyond, f"{name}w"),)), item, (f"{name}w",))
 
 
 def weighed_by_norm(rows: Relation, bounded: BoundedCore, *, keys: tuple[str, ...]) -> Relation:

@@ -30,6 +30,7 @@ from sql_rewrite.unit_worth import under
 __all__ = ["LoweredRows"]
 
 _NO_NORMS: Mapping[str, str] = MappingProxyType({})
+_NO_COLUMNS: Mapping[str, ColumnRef] = MappingProxyType({})
 
 
 class LoweredRows:
@@ -66,7 +67,9 @@ class LoweredRows:
         unit = Output(Column(source.relation, UNIT), "u")
         return TableRows((unit, *columns), self.joined(draw=False), Column(source.relation, FIRST))
 
-    def base(self, *, with_unit: bool, norms: Mapping[str, str] = _NO_NORMS, more: tuple[Output, ...] = ()) -> Relation:
+    def base(
+        self, *, with_unit: bool, norms: Mapping[str, str] = _NO_NORMS, more: Mapping[str, ColumnRef] = _NO_COLUMNS
+    ) -> Relation:
         """Rows with their keys, encoded values and filters, and with the norms of their unit in these columns.
 
         No row is left out for its key: all its values are in the public domain (`map_domain` says why), and the
@@ -77,11 +80,11 @@ class LoweredRows:
         draw = with_unit and chosen
         columns = self.placed(with_unit=with_unit, with_draw=draw)
         columns += [Output(Column(self.core.sources[0].relation, column), f"{name}m") for name, column in norms.items()]
-        columns += more
+        columns += [Output(Column(column.relation, column.name), name) for name, column in more.items()]
         for bounded in self.bounded.statistics:
             columns += self.row_columns(bounded)
         where = self.where()
-        return in_two_layers(TableRows(tuple(columns), self.joined(draw=draw), where))
+        return in_two_layers(TableRows(tuple(columns), self.joined(*more.values(), draw=draw), where))
 
     def placed(self, *, with_unit: bool, with_draw: bool, as_text: bool = False) -> list[Output]:
         """The unit of a row, its draw, and its keys; with `as_text` these never as places in a list."""
@@ -95,11 +98,11 @@ class LoweredRows:
             columns.append(Output(self._key(key, public=domain is not None, as_text=as_text), name))
         return columns
 
-    def joined(self, *, draw: bool) -> tuple[LoweredSource, ...]:
+    def joined(self, *more: Expression, draw: bool) -> tuple[LoweredSource, ...]:
         """The sources, with what is read of them; with `draw` one of them has that of the unit."""
         if all(source.stored and source.only is None for source in self.core.sources):
             return lowered_sources(self.core.sources, (), self.parameters, draw=draw)
-        read = read_columns(self.core.sources, *self.parts())
+        read = read_columns(self.core.sources, *self.parts(), *more)
         return lowered_sources(self.core.sources, read, self.parameters, draw=draw)
 
     def parts(self) -> list[Expression | None]:
