@@ -263,7 +263,7 @@ def _check(core: CoreStatistics) -> None:
 def _measurement(
     core: CoreStatistics, statistic: Statistic, share: Fraction, price: Price, *, delta: Fraction
 ) -> Measurement:
-    family = FAMILIES[price.family]
+    family = FAMILIES[price.family].paid(pure=price.pure)
     if price.amount <= 0:
         raise ValueError("the price must be greater than zero")
     amount = price.amount * share
@@ -294,11 +294,12 @@ def calibrate_for_half_width(
     delta: Fraction = Fraction(0),
     unshown: Collection[str] = (),
     epsilon_max: Fraction = Fraction(10**5),
+    pure: bool = False,
 ) -> Price:
     """The least price of six digits at which every linear estimate has an interval of at most that half width.
 
     Nothing is promised of the cores that are `unshown`; they get their parts of the price as in any other query.
-    `cells` of these intervals are to hold at once with the confidence.
+    `cells` of these intervals are to hold at once with the confidence. `pure` as of a `Price`.
 
     Widths never grow with the price: a scale of noise falls with it, and so does the grid to which sums are rounded, a
     power of two that divides the one before. So the prices that serve a width also serve every wider one, and a
@@ -322,40 +323,42 @@ def calibrate_for_half_width(
     whole = all(estimate.integer or estimate.kind.whole(None) for estimate in linear)
     goal = float(half_width)
 
+    def priced(amount: Fraction) -> Price:
+        return Price(family, amount, delta, pure)
+
     def fits(amount: Fraction) -> bool:
-        return _widest(cores, promised, Price(family, amount, delta), alpha) <= goal
+        return _widest(cores, promised, priced(amount), alpha) <= goal
 
     def drawable(amount: Fraction) -> bool:
-        calibrate(cores, Price(family, amount, delta))
+        calibrate(cores, priced(amount))
         return True
 
     limit = epsilon_max ** FAMILIES[family].currency.power
     if not _safely(fits, limit):
         hint = " (a whole number cannot be made more precise)" if whole and goal < 1 else ""
         raise ValueError(f"{UNPROMISED_WIDTH}{hint}")
-    guess = _guess(cores, promised, family, delta, alpha, goal)
+    guess = _guess(cores, promised, priced(Fraction(1)), alpha, goal)
     least = least_amount(lambda amount: _safely(fits, amount), guess=guess, greatest=limit)
     if not _safely(drawable, least):
         # Tables and thresholds can need more than the width does; where the largest price has none there is none.
         drawable(limit)
         least = least_amount(lambda amount: _safely(drawable, amount), guess=least, greatest=limit)
-    return Price(family, least, delta)
+    return priced(least)
 
 
 def _guess(
     cores: Sequence[CoreStatistics],
     promised: Sequence[CoreStatistics],
-    family: NoiseFamily,
-    delta: Fraction,
+    one: Price,
     alpha: float,
     goal: float,
 ) -> Fraction:
     """Near the least amount for a width: the widths of most noise are inverse to epsilon, or to mu."""
     try:
-        ratio = min(max(_widest(cores, promised, Price(family, Fraction(1), delta), alpha) / goal, 1e-9), 1e9)
+        ratio = min(max(_widest(cores, promised, one, alpha) / goal, 1e-9), 1e9)
     except ValueError:
         ratio = 1.0
-    return Fraction(ratio ** FAMILIES[family].currency.power)
+    return Fraction(ratio ** FAMILIES[one.family].currency.power)
 
 
 def _statistic(core: CoreStatistics, name: str) -> Statistic:

@@ -20,6 +20,7 @@ from types import MappingProxyType
 from mechanisms.consistency import CELLS_MAX, Lattice, chosen_lattice, sizes_of
 from mechanisms.measurement import Measurement, root_up
 from mechanisms.measurements.choices import ExponentialMechanism, PermuteAndFlip
+from mechanisms.measurements.discrete_laplace import SCALE_MOST, DiscreteLaplaceMeasurement, counted
 from mechanisms.measurements.drawn_ranks import GaussianRanks, LaplaceRanks
 from mechanisms.measurements.gaussian import GaussianMeasurement
 from mechanisms.measurements.gaussian_combined import CombinedGaussian
@@ -64,11 +65,15 @@ class NoiseFamily(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """An amount in the family's currency for all statistics together; delta only for the selection of groups."""
+    """An amount in the family's currency for all statistics together; delta only for the selection of groups.
+
+    `pure`: nothing but pure epsilon counts on any account that pays.
+    """
 
     family: NoiseFamily
     amount: Fraction
     delta: Fraction
+    pure: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +103,11 @@ class Family(ABC):
     power: int | None = None
     """That of the norm to which noise on several levels of groups is calibrated; None where it is on one alone."""
 
-    def law(self, core: CoreStatistics) -> Law | None:
+    def paid(self, *, pure: bool) -> Family:
+        """The noise that it draws where nothing but pure epsilon counts, or elsewhere."""
+        return self
+
+    def law(self, core: CoreStatistics, *, pure: bool) -> Law | None:
         """The law of a core's noise where it is a better one than earlier versions drew; None where it is theirs.
 
         Of noise on one level of groups: that on several levels has the law that it had.
@@ -207,10 +216,35 @@ class _Laplace(Family):
 
 
 @dataclass(frozen=True, slots=True)
+class _PureLaplace(_Laplace):
+    """The same where nothing but pure epsilon counts: counts have two-sided geometric noise where it is narrower."""
+
+    def measurement(self, core: str, statistic: Statistic, *, share: Fraction, amount: Fraction) -> Measurement:
+        plain = _Laplace.measurement(self, core, statistic, share=share, amount=amount)
+        if not counted(statistic) or plain.grid != 1 or plain.scale_of_sums > SCALE_MOST:
+            return plain
+        return DiscreteLaplaceMeasurement.for_epsilon(core=core, statistic=statistic, share=share, epsilon=amount)
+
+
+@dataclass(frozen=True, slots=True)
+class _EitherLaplace(_Laplace):
+    """Laplace noise, and the discrete one of counts where nothing but pure epsilon counts."""
+
+    def paid(self, *, pure: bool) -> Family:
+        if not pure:
+            return self
+        return _PureLaplace(self.name, self.currency, self.preference, self.measurements, self.unselected, self.power)
+
+    def law(self, core: CoreStatistics, *, pure: bool) -> Law | None:
+        """Two-sided geometric noise on counts; Laplace noise of half its scale is narrower (discrete_laplace.md)."""
+        return Law("discrete", Fraction(2)) if pure and any(map(counted, core.statistics)) else None
+
+
+@dataclass(frozen=True, slots=True)
 class _Gaussian(Family):
     """Gaussian noise; groups are selected by a threshold on the noisy number of units, or on their noisy weight."""
 
-    def law(self, core: CoreStatistics) -> Law | None:
+    def law(self, core: CoreStatistics, *, pure: bool) -> Law | None:
         """Factors of moments."""
         found = [squares for one in core.statistics if (squares := squares_of(one)) is not None]
         return Law("moments", root_up(max(max(squares) for squares in found))) if found else None
@@ -280,12 +314,13 @@ def registered(families: Iterable[Family]) -> Mapping[NoiseFamily, Family]:
 
 FAMILIES: Mapping[NoiseFamily, Family] = registered(
     (
-        _Laplace(
+        _EitherLaplace(
             NoiseFamily.LAPLACE,
             PURE,
             preference=1,
             measurements=(
                 LaplaceMeasurement,
+                DiscreteLaplaceMeasurement,
                 TruncatedGeometricMeasurement,
                 PermuteAndFlip,
                 LaplaceLevels,

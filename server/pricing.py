@@ -33,6 +33,7 @@ from functools import partial
 from accountant.account import Account
 from mechanisms.calibrate import Calibration, calibrate_for_half_width
 from mechanisms.families import FAMILIES, NoiseFamily, Price
+from privacy.currency import MU_SQUARED
 from privacy.loss import Loss
 from privacy.numbers import ATTO
 from privacy.policy import Dataset
@@ -185,7 +186,7 @@ def _candidates(
     reasons: list[str] = []
     for family in FAMILIES if wish.noise is None else (wish.noise,):
         try:
-            wished.append(_wished(family, cores, wish, delta, path[0], dataset))
+            wished.append(_wished(family, cores, wish, delta, path, dataset))
         except ValueError as error:
             reasons.append(str(error))
     found: list[Priced] = []
@@ -274,11 +275,12 @@ def _wished(
     cores: Sequence[CoreStatistics],
     wish: Wish,
     delta: Fraction,
-    leaf: Account,
+    path: Sequence[Account],
     dataset: Dataset,
 ) -> _Wished:
     """What the wish names in this family. Errors: ValueError with the reason why it cannot be."""
-    entry = FAMILIES[family]
+    entry, leaf = FAMILIES[family], path[0]
+    pure = not any(map(MU_SQUARED.pays, path))
     if not all(map(entry.selects, cores)):
         raise ValueError(entry.unselected)
     if not entry.currency.pays(leaf):
@@ -286,15 +288,22 @@ def _wished(
     epsilon = _asked(wish, dataset)
     if epsilon is not None:
         nominal, serving = entry.currency.nominal_amount(epsilon, leaf), entry.currency.serving_amount(epsilon, leaf)
-        return _Wished(Price(family, nominal, delta), Price(family, serving, delta))
+        return _Wished(Price(family, nominal, delta, pure), Price(family, serving, delta, pure))
     if wish.half_width is not None:
         assert wish.cells is not None
         price = calibrate_for_half_width(
-            cores, wish.half_width, wish.confidence, family, cells=wish.cells, delta=delta, unshown=wish.unshown
+            cores,
+            wish.half_width,
+            wish.confidence,
+            family,
+            cells=wish.cells,
+            delta=delta,
+            unshown=wish.unshown,
+            pure=pure,
         )
     else:
         assert wish.own_epsilon is not None
-        price = Price(family, entry.currency.own_amount(wish.own_epsilon, delta=leaf.limit.delta - delta), delta)
+        price = Price(family, entry.currency.own_amount(wish.own_epsilon, delta=leaf.limit.delta - delta), delta, pure)
     return _Wished(price, price)
 
 
@@ -333,7 +342,7 @@ def _candidate(
     sold = sold and floor.covered(cores, known.get(cores, price).by_core)
     raised = not sold and not wish.named
     if raised:
-        price = floor.least(cores, price.family, price.delta, known)
+        price = replace(floor.least(cores, price.family, price.delta, known), pure=price.pure)
     currency = FAMILIES[price.family].currency
     epsilon = currency.nominal_epsilon(price.amount, leaf) if asked is None or raised else asked
     calibrated = known.get(cores, price)

@@ -21,7 +21,52 @@ from privacy.loss import Loss
 from privacy.special import erfc_inverse, precise, rounded_up, to_decimal
 from privacy.values import Json
 
-__all__ = ["EVENTS", "ApproximateEvent", "LocalReportEvent", "TruncatedGeometricEvent", "approximate_loss"]
+__all__ = [
+    "EVENTS",
+    "ApproximateEvent",
+    "DiscreteLaplaceEvent",
+    "LocalReportEvent",
+    "TruncatedGeometricEvent",
+    "approximate_loss",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscreteLaplaceEvent:
+    """Two-sided geometric noise, P(k) ~ e^(-|k| / scale), was added to a vector of integers, each entry independently.
+
+    Requires: both positive; `l1_sensitivity` is the greatest L1 change of the whole vector between neighbours.
+    Ensures: `loss().pure` is `l1_sensitivity / scale`, exact; the other measures are those of randomised response,
+    rounded up, which it is where one entry changes by one: those of continuous Laplace noise would be too little.
+    Units: both in the unit of the vector.
+    Errors: ValueError when a parameter is not positive or epsilon is above 10^6 or below 10^-30.
+    Source: Ghosh, Roughgarden and Sundararajan 2009, Theorem 2.1.
+    """
+
+    kind: ClassVar[str] = "discrete_laplace/1"
+
+    l1_sensitivity: Fraction
+    scale: Fraction
+
+    def __post_init__(self) -> None:
+        require_positive(self.l1_sensitivity, name="l1_sensitivity")
+        require_positive(self.scale, name="scale")
+        ratio = self.l1_sensitivity / self.scale
+        require_ratio(ratio, name="l1_sensitivity / scale", lowest=EPSILON_MIN, highest=EPSILON_MAX)
+
+    def loss(self) -> Loss:
+        """Loss of the whole vector under the relation of its sensitivity."""
+        return approximate_loss(self.l1_sensitivity / self.scale, Fraction(0))
+
+    def parameters(self) -> dict[str, str]:
+        """Sensitivity and scale, exact."""
+        return {"l1_sensitivity": fraction_to_text(self.l1_sensitivity), "scale": fraction_to_text(self.scale)}
+
+    @classmethod
+    def from_parameters(cls, parameters: Json) -> Self:
+        """Reads `parameters()` back. Raises ValueError for anything else."""
+        l1_sensitivity, scale = read_fractions(parameters, ("l1_sensitivity", "scale"))
+        return cls(l1_sensitivity=l1_sensitivity, scale=scale)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,4 +200,4 @@ def approximate_loss(epsilon: Fraction, delta: Fraction) -> Loss:
     return Loss(pure=epsilon, delta=delta, rho=rho, mu_squared=mu_squared)
 
 
-EVENTS = (TruncatedGeometricEvent, LocalReportEvent, ApproximateEvent)
+EVENTS = (TruncatedGeometricEvent, LocalReportEvent, ApproximateEvent, DiscreteLaplaceEvent)

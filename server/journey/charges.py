@@ -124,7 +124,13 @@ def charges_of(prepared: Prepared, priced: Priced | None) -> tuple[CoreCharge, .
         own = measured(core, family)
         charges.append(
             CoreCharge(
-                core_key=release_key(key, family, delta=deltas[0], levels=own, law=law_of(core, family, levels=own)),
+                core_key=release_key(
+                    key,
+                    family,
+                    delta=deltas[0],
+                    levels=own,
+                    law=law_of(core, family, pure=priced.price.pure, levels=own),
+                ),
                 quality=quality_of(priced.price, part),
                 events=priced.calibration.events_of(core.name),
                 serving=tuple(
@@ -151,10 +157,11 @@ def serving_laws(
 
     `promised`: a half width was asked for, which noise of an earlier law may need more of its amount for.
     """
-    quality, law = quality_of(price, part), law_of(core, price.family, levels=levels)
-    if law is not None:
-        yield law, quality
-    yield None, quality * law.times if promised and law is not None else quality
+    quality = quality_of(price, part)
+    drawn, best = (law_of(core, price.family, pure=pure, levels=levels) for pure in (price.pure, True))
+    for law in dict.fromkeys((drawn, best, None)):
+        needed = drawn.times if law is None and drawn is not None and promised else 1
+        yield law, quality * needed
 
 
 def _earlier(

@@ -35,9 +35,12 @@ def measured(core: CoreStatistics, family: NoiseFamily) -> str:
     return "" if lattice is None else lattice.text
 
 
-def law_of(core: CoreStatistics, family: NoiseFamily, *, levels: str = "") -> Law | None:
-    """The law of a core's noise in this family, on these levels, where earlier versions drew another one."""
-    return None if levels else FAMILIES[family].law(core)
+def law_of(core: CoreStatistics, family: NoiseFamily, *, pure: bool, levels: str = "") -> Law | None:
+    """The law of a core's noise in this family, on these levels, where earlier versions drew another one.
+
+    `pure`: where nothing but pure epsilon counts.
+    """
+    return None if levels else FAMILIES[family].law(core, pure=pure)
 
 
 def release_key(

@@ -157,7 +157,11 @@ class Sizes:
         """The asker's best stored release of a core's key, in any family of noise that may answer."""
         best = None
         families = FAMILIES if question.noise is None else (question.noise,)
-        asked = [(family, law) for family in families for law in dict.fromkeys((law_of(core.described, family), None))]
+        asked = [
+            (family, law)
+            for family in families
+            for law in dict.fromkeys((law_of(core.described, family, pure=True), None))
+        ]
         for (family, law), delta in itertools.product(asked, deltas):
             named = release_key(key, family, delta=delta, law=law)
             found = self._ledger.find_release(named, principal=question.principal)

@@ -46,9 +46,11 @@ class Box:
     draw: Callable[[Measurement, int], Outcomes]
 
 
-def made_for(core: CoreStatistics, family: NoiseFamily, amount: int = 1, delta: str = "0") -> Measurement:
+def made_for(
+    core: CoreStatistics, family: NoiseFamily, amount: int = 1, delta: str = "0", *, pure: bool = False
+) -> Measurement:
     """The only measurement of a core at a price."""
-    (found,) = calibrate([core], Price(family, Fraction(amount), Fraction(delta))).measurements
+    (found,) = calibrate([core], Price(family, Fraction(amount), Fraction(delta), pure)).measurements
     return found
 
 
@@ -168,6 +170,7 @@ def boxes() -> dict[str, Callable[[], Box]]:
     weight = of_cells(0, WHOLE)
     return {
         "laplace": lambda: noise(made_for(counts(), LAPLACE), of_cells(50, 1), "scale", less),
+        "discrete_laplace": lambda: noise(made_for(counts(), LAPLACE, pure=True), of_cells(50, 1), "scale", less),
         "gaussian": lambda: noise(made_for(counts(), GAUSSIAN), of_cells(50, 1), "sigma", less),
         "gaussian_moments": lambda: noise(made_for(scalar_core([moments()], []), GAUSSIAN), of_moments, "sigma", less),
         "truncated_geometric": lambda: noise(

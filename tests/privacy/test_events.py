@@ -31,7 +31,7 @@ from privacy.events import (
     event_from_json,
     event_to_json,
 )
-from privacy.events.approximate import ApproximateEvent, LocalReportEvent
+from privacy.events.approximate import ApproximateEvent, DiscreteLaplaceEvent, LocalReportEvent
 from privacy.loss import ZERO_LOSS, Loss
 
 _POSITIVE = st.fractions(min_value=Fraction(1, 100), max_value=Fraction(100), max_denominator=10**6)
@@ -72,6 +72,12 @@ CASES = (
         st.builds(ApproximateEvent, epsilon=_POSITIVE, delta=_DELTA),
         grows=("epsilon", "delta"),
         falls=(),
+    ),
+    Case(
+        DiscreteLaplaceEvent(l1_sensitivity=Fraction(3), scale=Fraction(7)),
+        st.builds(DiscreteLaplaceEvent, l1_sensitivity=_POSITIVE, scale=_POSITIVE),
+        grows=("l1_sensitivity",),
+        falls=("scale",),
     ),
     *(
         Case(
