@@ -257,7 +257,7 @@ def _check(core: CoreStatistics) -> None:
     for estimate in core.estimates:
         linear_form(by_name[estimate.statistic], estimate.kind)
     if core.keys.selection is not None and by_name[core.keys.selection].kind not in SELECTING:
-        raise ValueError("groups are selected by their number of units, or by weights")
+        raise ValueError("groups are selected by their number of units or of rows, or by weights")
 
 
 def _measurement(

@@ -6,8 +6,11 @@ import of this module fail, so that no aggregate is answered by the mathematics 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import TypeVar
+
+import numpy as np
 
 from mechanisms.estimators import moments, presence, products, ranks, regression, shapes, sums
 from mechanisms.estimators.estimator import GROUP_SIZES, Column, Estimator, ExpectedError, Form
@@ -34,6 +37,9 @@ __all__ = [
     "rows_of_noise",
     "simulate_column",
 ]
+
+
+T = TypeVar("T")
 
 
 def registered(estimators: Iterable[Estimator]) -> Mapping[AggregateFunction, Estimator]:
@@ -83,7 +89,25 @@ def estimate_column(measurement: Measurement, estimate: Estimate, noisy: Integer
     """
     estimator = _of(estimate)
     estimator.form(measurement.statistic)
-    return estimator.column(measurement, noisy, integer=estimate.integer, alpha=alpha)
+    alphas = measurement.shown_alphas(noisy, alpha)
+    if alphas is None or not len(noisy):
+        return estimator.column(measurement, noisy, integer=estimate.integer, alpha=alpha)
+    order, parts = np.argsort(alphas, kind="stable"), list[Column]()
+    for one in np.unique(alphas).tolist():
+        parts.append(estimator.column(measurement, noisy[alphas == one], integer=estimate.integer, alpha=one))
+    back = np.argsort(order, kind="stable").tolist()
+    return Column(
+        values=_joined([part.values for part in parts], back),
+        standard_errors=_joined([part.standard_errors for part in parts], back),
+        lows=_joined([part.lows for part in parts], back),
+        highs=_joined([part.highs for part in parts], back),
+    )
+
+
+def _joined(parts: Sequence[Sequence[T]], places: Sequence[int]) -> tuple[T, ...]:
+    """What is known of some cells each, in the order of all cells."""
+    every = [value for part in parts for value in part]
+    return tuple([every[place] for place in places])
 
 
 def held_to(measurement: Measurement, estimate: Estimate) -> tuple[float, float] | None:

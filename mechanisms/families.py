@@ -28,6 +28,7 @@ from mechanisms.measurements.gaussian_moments import GaussianMoments
 from mechanisms.measurements.gaussian_threshold import GaussianThresholdMeasurement
 from mechanisms.measurements.laplace import LaplaceMeasurement
 from mechanisms.measurements.levels import GaussianLevels, LaplaceLevels
+from mechanisms.measurements.moments_threshold import GaussianMomentsThreshold, LaplaceMomentsThreshold
 from mechanisms.measurements.named_ranks import GaussianBlocks, GaussianSmooth, LaplaceBlocks, LaplaceSmooth
 from mechanisms.measurements.truncated_geometric import TruncatedGeometricMeasurement
 from mechanisms.measurements.weighted_threshold import WeightedThresholdMeasurement
@@ -201,6 +202,10 @@ class _Laplace(Family):
     def selection(
         self, core: CoreStatistics, statistic: Statistic, *, share: Fraction, amount: Fraction, delta: Fraction
     ) -> Measurement:
+        if self.selects(core) and statistic.kind is StatisticKind.MOMENTS:
+            return LaplaceMomentsThreshold.selecting(
+                core=core.name, statistic=statistic, share=share, epsilon=amount, delta=delta
+            )
         if not self.selects(core) or statistic.sensitivity.l1 != 1:
             raise ValueError("selecting groups with a pure price needs one group per privacy unit")
         return TruncatedGeometricMeasurement(
@@ -278,6 +283,15 @@ class _Gaussian(Family):
     def selection(
         self, core: CoreStatistics, statistic: Statistic, *, share: Fraction, amount: Fraction, delta: Fraction
     ) -> Measurement:
+        if statistic.kind is StatisticKind.MOMENTS:
+            return GaussianMomentsThreshold.selecting(
+                core=core.name,
+                statistic=statistic,
+                share=share,
+                mu_squared=amount,
+                delta=delta,
+                groups_per_unit=core.keys.groups_per_unit,
+            )
         sigma = root_up(statistic.sensitivity.l2_squared / amount)
         require_scale(sigma)
         weighted = statistic.kind is StatisticKind.WEIGHTS
@@ -322,6 +336,7 @@ FAMILIES: Mapping[NoiseFamily, Family] = registered(
                 LaplaceMeasurement,
                 DiscreteLaplaceMeasurement,
                 TruncatedGeometricMeasurement,
+                LaplaceMomentsThreshold,
                 PermuteAndFlip,
                 LaplaceLevels,
                 LaplaceRanks,
@@ -339,6 +354,7 @@ FAMILIES: Mapping[NoiseFamily, Family] = registered(
                 GaussianMeasurement,
                 GaussianMoments,
                 GaussianThresholdMeasurement,
+                GaussianMomentsThreshold,
                 WeightedThresholdMeasurement,
                 ExponentialMechanism,
                 GaussianLevels,

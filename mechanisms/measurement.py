@@ -185,6 +185,13 @@ class Measurement(ABC):
         """Further noise of all cells, so many times (draws x cells x coordinates)."""
         return self.noise(draws * cells * coordinates, bits).reshape(draws, cells, coordinates).astype(np.float64)
 
+    def shown_alphas(self, noisy: Integers, alpha: float) -> Floats | None:
+        """For each cell an alpha at which intervals hold with 1 - alpha given that it is shown; None for alpha itself.
+
+        There are few different ones, none above `alpha`.
+        """
+        return None
+
     def shown_ends(self, noisy: Integers, alpha: float) -> tuple[Integers, Integers] | None:
         """Ends of the intervals of noisy counts given that they were selected; None without a selection."""
         return None

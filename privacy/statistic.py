@@ -34,8 +34,8 @@ __all__ = [
 ]
 
 
-SELECTING = frozenset({StatisticKind.UNITS, StatisticKind.WEIGHTS})
-"""The kinds of sums by which groups are selected."""
+SELECTING = frozenset({StatisticKind.UNITS, StatisticKind.WEIGHTS, StatisticKind.MOMENTS})
+"""The kinds of sums by which groups are selected: of moments their number of rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +245,7 @@ class Keys:
 
     `domain` lists every cell in order when the keys are public (also the empty tuple as the only cell of a core
     without groups); None means that cells are released only through partition selection, and the core then
-    contains exactly one statistic of a kind of `SELECTING`, named `selection`.
+    contains a statistic of a kind of `SELECTING`, named `selection`.
     """
 
     columns: tuple[KeyColumn, ...]

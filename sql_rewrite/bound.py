@@ -109,9 +109,11 @@ def bound_core(core: Core, dataset: Dataset, *, power: NormPower = NormPower.L2,
         case _:
             assert_never(contribution)
     selection = None
-    if cells is None:
+    if cells is None and not builder.selects_by_rows():
         selection = builder.selection()
     estimates = builder.estimates(selection)
+    if cells is None and selection is None:
+        selection = builder.selected_by
     if not builder.statistics:
         raise refuse(
             "unsupported_sql",
@@ -182,6 +184,30 @@ class _Builder(Builder):
     def counted(self, family: Family, selection: str | None) -> bool:
         """Whether COUNT(*) of these rows is the number of units that a selection counts anyway."""
         return selection is not None and self._once and family.filter is None
+
+    def selects_by_rows(self) -> bool:
+        """Where hidden groups have moments of one argument, and nothing beside them but a count of all rows.
+
+        A unit is one row of each of its groups, so that all rows are all units; own_threshold.md says what that gains.
+        Other statistics would share the price either way, and a count of units is one by which groups are selected.
+        """
+        if self._cells is not None or not self._once:
+            return False
+        counts = [one for one in self.core.aggregates if one.argument is None]
+        others = [one for one in self.core.aggregates if one.argument is not None]
+        return (
+            bool(others)
+            and all(one.function is AggregateFunction.ROWS and one.filter is None for one in counts)
+            and all(
+                one.filter is None
+                and one.second is None
+                and not one.distinct
+                and one.function.statistic in (StatisticKind.SUM, StatisticKind.MOMENTS, StatisticKind.COUNT)
+                for one in others
+            )
+            and any(one.function.statistic is not StatisticKind.COUNT for one in others)
+            and len({form_of(one.argument) for one in others}) == 1
+        )
 
     @property
     def _once(self) -> bool:

@@ -82,6 +82,8 @@ class Builder(ABC):
         self.dataset = dataset
         self.statistics: list[BoundedStatistic] = []
         self.norms: list[BoundedNorm] = []
+        self.selected_by: str | None = None
+        """The moments by whose rows hidden groups are selected; None where it is by units, or by nothing."""
 
     @abstractmethod
     def units(self, condition: Expression | None) -> str:
@@ -153,6 +155,10 @@ class Builder(ABC):
         """The aggregates as they are measured."""
         return self.core.aggregates
 
+    def selects_by_rows(self) -> bool:
+        """Whether hidden groups are to be selected by the rows of moments that are measured anyway."""
+        return False
+
     def counted(self, family: Family, selection: str | None) -> bool:
         """Whether COUNT(*) of these rows is the number of units that a selection counts anyway."""
         return False
@@ -179,6 +185,8 @@ class Builder(ABC):
             and any(one.function is not AggregateFunction.PRESENT for one in family.aggregates)
             and family.needs(StatisticKind.COUNT)
         }
+        if selection is None and self.selects_by_rows():
+            wants_rows.add(None)
         for (_, _, filter_form, _), family in families.items():
             if family.argument is None:
                 continue
@@ -202,6 +210,7 @@ class Builder(ABC):
                 if carries and name is not None:
                     carriers[filter_form] = name
         findings.refuse()
+        self.selected_by = carriers.get(None)
         for family in families.values():
             if family.argument is not None:
                 continue

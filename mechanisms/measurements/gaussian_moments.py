@@ -41,8 +41,7 @@ class GaussianMoments(GaussianMeasurement):
     @classmethod
     def for_mu_squared(cls, *, core: str, statistic: Statistic, share: Fraction, mu_squared: Fraction) -> Self:
         """The measurement with the least noise whose event is at most `mu_squared`. ValueError when out of range."""
-        squares = squares_of(statistic)
-        assert squares is not None
+        squares = squares_of(statistic) or (Fraction(1),) * statistic.coordinates
         change = root_up(statistic.sensitivity.l2_squared)
         entries = root_up(_entries(statistic, squares))
         grid = grid_step(change=change, entries=entries, scale=root_up(change**2 / mu_squared))

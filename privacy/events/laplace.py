@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar, Self
@@ -12,6 +12,7 @@ from privacy.events.event import (
     EPSILON_MIN,
     fraction_to_text,
     read_fractions,
+    require_delta,
     require_positive,
     require_ratio,
 )
@@ -19,7 +20,7 @@ from privacy.loss import Loss
 from privacy.special import erfc_inverse, precise, rounded_up, to_decimal
 from privacy.values import Json
 
-__all__ = ["EVENTS", "LaplaceEvent"]
+__all__ = ["EVENTS", "LaplaceEvent", "LaplaceThresholdEvent"]
 
 SMALL = Fraction(1, 10**12)
 """Below this epsilon the measures are replaced by their leading terms, which bound them from above."""
@@ -96,4 +97,51 @@ def _loss(epsilon: Fraction) -> Loss:
     return Loss(pure=epsilon, delta=Fraction(0), rho=rho, mu_squared=mu_squared)
 
 
-EVENTS = (LaplaceEvent,)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaplaceThresholdEvent:
+    """Sums of the partitions that occur got Laplace noise, and those above a threshold were released.
+
+    Requires: `l1_sensitivity` and `scale` as for `LaplaceEvent`, for the sums of all partitions; `delta` inside (0, 1)
+    is at least the probability that any of the partitions in which a privacy unit is alone passes the threshold; the
+    noise of different partitions is independent.
+    Ensures: the loss of the Laplace noise plus `delta`. The noisy sums above the threshold are covered too.
+    Errors: ValueError for other parameters.
+
+    Why: as `GaussianThresholdEvent`. That a partition with this unit alone passes depends only on noise that the other
+    database does not draw. Given that none does, the output is that of Laplace noise on the shared partitions and the
+    threshold; so both outputs are within total variation delta, with the same weight, of a pair on its curves.
+    """
+
+    kind: ClassVar[str] = "laplace_threshold/1"
+
+    l1_sensitivity: Fraction
+    scale: Fraction
+    delta: Fraction
+
+    def __post_init__(self) -> None:
+        require_positive(self.l1_sensitivity, name="l1_sensitivity")
+        require_positive(self.scale, name="scale")
+        ratio = self.l1_sensitivity / self.scale
+        require_ratio(ratio, name="l1_sensitivity / scale", lowest=EPSILON_MIN, highest=EPSILON_MAX)
+        require_delta(self.delta)
+
+    def loss(self) -> Loss:
+        """Loss of the selection and its noisy sums."""
+        return replace(_loss(self.l1_sensitivity / self.scale), delta=self.delta)
+
+    def parameters(self) -> dict[str, str]:
+        """Sensitivity, scale and delta, exact."""
+        return {
+            "l1_sensitivity": fraction_to_text(self.l1_sensitivity),
+            "scale": fraction_to_text(self.scale),
+            "delta": fraction_to_text(self.delta),
+        }
+
+    @classmethod
+    def from_parameters(cls, parameters: Json) -> Self:
+        """Reads `parameters()` back. Raises ValueError for anything else."""
+        l1_sensitivity, scale, delta = read_fractions(parameters, ("l1_sensitivity", "scale", "delta"))
+        return cls(l1_sensitivity=l1_sensitivity, scale=scale, delta=delta)
+
+
+EVENTS = (LaplaceEvent, LaplaceThresholdEvent)

@@ -276,7 +276,7 @@ class _Wish:
         return self._key(raised=False), self.raised_key
 
     def _key(self, *, raised: bool) -> str:
-        law = law_of(self.core, NoiseFamily.GAUSSIAN)
+        law = law_of(self.core, NoiseFamily.GAUSSIAN, pure=False)
         key = self.prepared.keys[self.place]
         return release_key(key, NoiseFamily.GAUSSIAN, delta=Fraction(0), law=law, raised=raised)
 

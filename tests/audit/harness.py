@@ -44,6 +44,7 @@ from privacy.events import (
     LaplaceRangesEvent,
     TruncatedGeometricEvent,
 )
+from privacy.events.laplace import LaplaceThresholdEvent
 from privacy.exact import Exact
 from privacy.norms import NormPower
 from privacy.policy import ColumnType, Table
@@ -293,7 +294,7 @@ def _check_price(calibration: Calibration, price: Price) -> None:
     require(loss.delta <= price.delta, f"delta {loss.delta} above {price.delta}")
     for measurement in calibration.measurements:
         event, bound = measurement.event(), measurement.statistic.sensitivity
-        if isinstance(event, LaplaceEvent | LaplaceRangesEvent):
+        if isinstance(event, LaplaceEvent | LaplaceRangesEvent | LaplaceThresholdEvent):
             require(event.l1_sensitivity >= bound.l1, "the event forgets part of the L1 sensitivity")
         elif isinstance(event, GaussianEvent | GaussianThresholdEvent | GaussianRangesEvent):
             require(event.l2_squared >= bound.l2_squared, "the event forgets part of the L2 sensitivity")
@@ -354,7 +355,8 @@ def _check_keys(core: BoundedCore, found: CoreSide, expected: set[tuple[Any, ...
     selection = found.calls[0]
     assert selection.kept is not None
     for key, count, kept in zip(found.keys, selection.exact, selection.kept, strict=True):
-        require(not (kept and count == (1,)), f"a group of one person was released: {key}")
+        one = selection.measurement.statistic.sensitivity.linf
+        require(not (kept and sum(count) <= one), f"a group of one person was released: {key}")
 
 
 def _by_coordinate(measurement: GaussianMoments, sigma: Fraction, count: int, bits: FixedBits) -> Any:
@@ -390,7 +392,7 @@ def check_noise(call: Call) -> None:
         exact = nodes_of(measurement, exact)
     count = sum(len(row) for row in exact)
     bits = FixedBits(call.seed)
-    if isinstance(event, LaplaceEvent | LaplaceRangesEvent):
+    if isinstance(event, LaplaceEvent | LaplaceRangesEvent | LaplaceThresholdEvent):
         assert isinstance(measurement, LaplaceMeasurement)
         noise = rounded_laplace(scale=event.scale / grid, count=count, bits=bits)
     elif isinstance(event, GaussianEvent | GaussianThresholdEvent | GaussianRangesEvent):
@@ -512,7 +514,7 @@ def _check_coarse(call: Call, first: Any, second: Any, every: Sequence[Any], zer
         for row, other in zip(*sides, strict=True)
         for a, b in list(zip(row, other, strict=True))[: on_nodes_alone(statistic)]
     ]
-    if isinstance(event, LaplaceEvent | LaplaceRangesEvent):
+    if isinstance(event, LaplaceEvent | LaplaceRangesEvent | LaplaceThresholdEvent):
         require(sum(map(abs, changes)) <= event.l1_sensitivity, "levels or rounding to the grid are not in the event")
     elif isinstance(event, GaussianEvent | GaussianThresholdEvent | GaussianRangesEvent):
         squares: Fraction | int = sum(change**2 for change in changes)

@@ -21,6 +21,7 @@ from mechanisms.measurements import gaussian, gaussian_moments, laplace
 from mechanisms.measurements.gaussian import GaussianMeasurement
 from mechanisms.measurements.gaussian_threshold import GaussianThresholdMeasurement
 from mechanisms.measurements.laplace import LaplaceMeasurement
+from mechanisms.measurements.moments_threshold import GaussianMomentsThreshold, LaplaceMomentsThreshold
 from mechanisms.measurements.truncated_geometric import TruncatedGeometricMeasurement
 from privacy.bounds import BOUND_MAX
 from privacy.events import GaussianEvent, LaplaceEvent
@@ -500,7 +501,12 @@ def threshold_off(patch: pytest.MonkeyPatch) -> None:
 
         return perturb
 
-    for cls in (TruncatedGeometricMeasurement, GaussianThresholdMeasurement):
+    for cls in (
+        TruncatedGeometricMeasurement,
+        GaussianThresholdMeasurement,
+        GaussianMomentsThreshold,
+        LaplaceMomentsThreshold,
+    ):
         patch.setattr(cls, "perturb", kept(cls.perturb))
 
 

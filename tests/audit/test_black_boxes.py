@@ -80,6 +80,21 @@ def of_moments(made: Measurement, side: int) -> Outcomes:
     return found
 
 
+def of_rows(made: Measurement, side: int) -> Outcomes:
+    """The noisy rows of a group of one unit, at an end of its values, that nobody else is in; if it is shown."""
+    if not side:
+        return np.full(MANY, -np.inf)
+    drawn = perturb(made, np.tile(np.array([[100, 0]]), (MANY, 1)), BITS)
+    assert drawn.kept is not None
+    return np.where(drawn.kept, drawn.sums.sum(axis=1).astype(np.float64), -np.inf)
+
+
+def selected_by_rows() -> CoreStatistics:
+    """A core whose groups are selected by the rows of its moments."""
+    core = selected_core()
+    return replace(core, keys=replace(core.keys, selection="m"), statistics=(moments(degree=1),), estimates=())
+
+
 def chosen(made: Measurement, side: int) -> Outcomes:
     """Which of ten cells is chosen, where the first is before all others by nothing or by one."""
     scores = np.array([[side]] + [[0]] * 9)
@@ -168,6 +183,7 @@ def boxes() -> dict[str, Callable[[], Box]]:
     smooth, sampled, plain = ways.SMOOTH, ways.SAMPLE_AND_AGGREGATE, ways.EXPONENTIAL
     hidden = of_cells(0, 1)
     weight = of_cells(0, WHOLE)
+    a_row = of_rows
     return {
         "laplace": lambda: noise(made_for(counts(), LAPLACE), of_cells(50, 1), "scale", less),
         "discrete_laplace": lambda: noise(made_for(counts(), LAPLACE, pure=True), of_cells(50, 1), "scale", less),
@@ -184,6 +200,12 @@ def boxes() -> dict[str, Callable[[], Box]]:
         ),
         "gaussian_threshold, alone": lambda: noise(
             made_for(selected_core(), GAUSSIAN, delta="0.02"), hidden, "delta", more
+        ),
+        "gaussian_moments_threshold": lambda: noise(
+            made_for(selected_by_rows(), GAUSSIAN, delta="0.02"), a_row, "delta", more
+        ),
+        "laplace_moments_threshold": lambda: noise(
+            made_for(selected_by_rows(), LAPLACE, delta="0.02"), a_row, "delta", more
         ),
         "weighted_threshold": lambda: noise(made_for(weighted_core(4), GAUSSIAN, delta="0.02"), weight, "delta", more),
         "exponential_mechanism": lambda: noise(

@@ -65,7 +65,7 @@ def test_the_noise_has_the_law_of_the_proof(scale: str) -> None:
 @pytest.mark.parametrize("epsilon", ["5", "1", "1/3"])
 @pytest.mark.parametrize("change", [1, 3])
 def test_the_event_is_the_law(epsilon: str, change: int) -> None:
-    """The ratio of chances of every outcome is within epsilon, and attains it; no measure of the event is too little."""
+    """The ratio of chances of every outcome is within epsilon, and attains it; no measure of it is too little."""
     b = change / float(Fraction(epsilon))
     event = DiscreteLaplaceEvent(l1_sensitivity=Fraction(change), scale=Fraction(change) / Fraction(epsilon))
     chances = law(b, 60)

@@ -193,6 +193,8 @@ def test_true_values_are_opened_in_one_module() -> None:
         "price.py:gateway.perturb",  # of marginals, whose counts release.py has read
         "asking.py:gateway.perturb",  # of cells and pieces of a stream, whose sums release.py has read
         "gaussian_threshold.py:GaussianMeasurement.perturb",
+        "moments_threshold.py:GaussianMoments.perturb",
+        "moments_threshold.py:LaplaceMeasurement.perturb",
     }
 
 

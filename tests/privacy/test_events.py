@@ -32,6 +32,7 @@ from privacy.events import (
     event_to_json,
 )
 from privacy.events.approximate import ApproximateEvent, DiscreteLaplaceEvent, LocalReportEvent
+from privacy.events.laplace import LaplaceThresholdEvent
 from privacy.loss import ZERO_LOSS, Loss
 
 _POSITIVE = st.fractions(min_value=Fraction(1, 100), max_value=Fraction(100), max_denominator=10**6)
@@ -72,6 +73,12 @@ CASES = (
         st.builds(ApproximateEvent, epsilon=_POSITIVE, delta=_DELTA),
         grows=("epsilon", "delta"),
         falls=(),
+    ),
+    Case(
+        LaplaceThresholdEvent(l1_sensitivity=Fraction(3), scale=Fraction(7), delta=Fraction(1, 10**6)),
+        st.builds(LaplaceThresholdEvent, l1_sensitivity=_POSITIVE, scale=_POSITIVE, delta=_DELTA),
+        grows=("l1_sensitivity", "delta"),
+        falls=("scale",),
     ),
     Case(
         DiscreteLaplaceEvent(l1_sensitivity=Fraction(3), scale=Fraction(7)),

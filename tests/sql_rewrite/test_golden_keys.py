@@ -3,6 +3,7 @@
 tests/vectors/core_keys.json was written by the release commit of 0.2.0. An identity may change only with `VERSION` of
 sql_rewrite/plan_key.py, because the same plan then has another meaning; what was stored before is sold again. Two texts
 with one FILTER for all aggregates are not in it: since 0.13.0 they have the identity of WHERE (test_predicates.py).
+Nor is a sum by hidden keys of one row per unit, whose groups are selected by its own rows since (own_threshold.md).
 """
 
 from __future__ import annotations
