@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import utility_peers
-from benchmarks.utility import ACCOUNTS, Error, error_of, line_of
+from benchmarks.utility import ACCOUNTS, REASONS, Error, error_of, line_of
 from benchmarks.utility_tables import QUESTIONS, RANGES, Query, Question, Table, groups_of, heavy, truth_of
 
 COUNT, AVERAGE = QUESTIONS[0], QUESTIONS[2]
@@ -41,7 +41,7 @@ def test_the_first_place_is_that_with_the_least_error() -> None:
     """Whoever nobody beats by two standard errors is first; a question that ours lose has a reason."""
     found: dict[str, Error | str] = {"ours": Error(2.0, 0.02), "a": Error(1.0, 0.02)}
     line = line_of(COUNT, ACCOUNTS[0], {**found, "b": "refused"}, "laplace")
-    assert line == "| COUNT(*) | alone | 2 | laplace | **0.50 ± 0.01** | - | to do |"
+    assert line == f"| COUNT(*) | alone | 2 | laplace | **0.50 ± 0.01** | - | {REASONS[('COUNT(*)', 'alone')]} |"
     near = line_of(COUNT, ACCOUNTS[0], {**found, "a": Error(1.96, 0.02)}, "gaussian")
     assert near == "| COUNT(*) | alone | **2** | gaussian | **0.98 ± 0.03** |  |"
 
