@@ -13,6 +13,7 @@ from privacy.bounds import AskedContribution
 from privacy.rank_tree import QuantileMechanism
 from sql_rewrite.google_clause import Clause
 from sql_rewrite.lift_clock import started as clock_of
+from sql_rewrite.lifting import ByAtoms
 
 __all__ = ["Question", "QuestionParameter", "plain_question"]
 
@@ -65,12 +66,21 @@ class Question:
     mechanism: QuantileMechanism | None = None
     max_cost: Fraction | None = None
     sharpens: bool = False
+    as_written: bool = False
+    """Whether each condition is measured by itself: where ways are compared, and where a session has one number."""
 
     def __post_init__(self) -> None:
         given = [
             amount for amount in (self.epsilon, self.own_epsilon, self.half_width, self.relative) if amount is not None
         ]
         assert len(given) <= 1, "one price, asked for in one way"
+
+    @property
+    def atoms(self) -> ByAtoms:
+        """Whether conditions may be measured as groups: a width that is asked for is that of each number shown."""
+        if self.as_written:
+            return ByAtoms.NONE
+        return ByAtoms.SUMS if self.half_width is None and self.relative is None else ByAtoms.ALONE
 
 
 def plain_question(
@@ -99,4 +109,5 @@ def plain_question(
         idempotency_key=None,
         body_hash=body_hash,
         started=clock_of(sql, datetime.datetime.now(datetime.UTC)),
+        as_written=True,
     )

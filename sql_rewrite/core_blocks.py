@@ -18,6 +18,7 @@ from sqlglot import exp
 from privacy.policy import Table
 from privacy.release import ColumnKind
 from sql_rewrite.arrangement import arrangement_of
+from sql_rewrite.atoms import Atoms, atoms_of
 from sql_rewrite.choices import HiddenChoice, chosen_of, mode_of_levels, mode_of_stage, only_columns
 from sql_rewrite.core_block import CoreBlock
 from sql_rewrite.declared_groups import declared_groups, distinct_keys, group_rows, groups_of_declaration
@@ -27,7 +28,7 @@ from sql_rewrite.joins import resolve_sources
 from sql_rewrite.keys import cells_most
 from sql_rewrite.levels import Levels, MixedLevels, levels_of, with_levels_of
 from sql_rewrite.lift_expression import ExpressionLift
-from sql_rewrite.lifting import Lifting
+from sql_rewrite.lifting import ByAtoms, Lifting
 from sql_rewrite.plan import Arrangement, Core, ShellOutput
 from sql_rewrite.plan_key import canonical_core
 from sql_rewrite.quantile_lists import spread
@@ -49,6 +50,8 @@ class CoreBlocks:
         """Whether a choice of keys stands for counts."""
         self.split = True
         """Whether aggregates that follow from the finest of several levels are asked apart from others."""
+        self.by_atoms = True
+        """Whether conditions of one block may be measured as groups: not where its table is read as it is."""
         self.shown: set[str] = set()
         """The cores that the outer query reads."""
 
@@ -81,6 +84,12 @@ class CoreBlocks:
         if levels is not None and not self._lift.nonempty:
             # Groups that are left out by their counts would be missing from what is measured with them.
             core = levels.read_by(core, [name for _, name in block.keys.trees])
+        atoms = None
+        plain = chosen is None and levels is None and not self._lift.nonempty and not block.names.preserved
+        if self.by_atoms and self._lift.atoms is not ByAtoms.NONE and plain and len(core.aggregates) > 1:
+            atoms = atoms_of(core, self._lift.dataset, alone=self._lift.atoms is ByAtoms.ALONE)
+        if atoms is not None:
+            return self._by_atoms(atoms, core, block, scope)
         known, relation = self._known(core if chosen is None else chosen, block)
         above = block.shell_block(known.name)
         if chosen is not None:
@@ -153,16 +162,25 @@ class CoreBlocks:
     def arranged(self, node: exp.Select, scope: Scope) -> tuple[Core | None, Arrangement | None]:
         """The core of a block whose keys a later stage reads, and what else it does, where that needs no engine."""
         shown, counted, choose = set(self.shown), len(self._lift.blocks.counting), self._lift.choose
+        by_atoms, self.by_atoms = self.by_atoms, False
         self._lift.choose = False  # a choice releases no table that could be cut
         try:
             released = self._lift.query(node, scope)
         finally:
-            self._lift.choose = choose
+            self._lift.choose, self.by_atoms = choose, by_atoms
             self.shown = shown
             del self._lift.blocks.counting[counted:]
         tree = released.form(Form.IDENTIFIED) or released.form(Form.PLAIN)
         core = next((core for core in self._lift.cores if released.rows == {core.name}), None)
         return core, None if core is None or tree is None else arrangement_of(tree, core, filtered=True)
+
+    def _by_atoms(self, atoms: Atoms, core: Core, block: CoreBlock, scope: Scope) -> Released:
+        """A block whose conditions are atoms: its outer part over the released groups, those of each row together."""
+        known = self._kept(replace(atoms.core, name=core.name))
+        self.shown.add(known.name)
+        most = cache(partial(cells_most, core, self._lift.dataset))
+        sums = replace(atoms, core=known).relation(block.numbers, most)
+        return self._lift.blocks.block(block.shell_block(core.name), [(core.name, sums)], scope)
 
     def _known(self, core: Core, block: CoreBlock) -> tuple[Core, Released]:
         """The plan's core that asks the same, a new one if there is none, and its relation in the shell."""

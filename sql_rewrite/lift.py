@@ -33,7 +33,7 @@ from sql_rewrite.joins import resolve_sources
 from sql_rewrite.known_queries import KnownQueries
 from sql_rewrite.levels import MixedLevels, levels_of
 from sql_rewrite.lifter import ParameterValue
-from sql_rewrite.lifting import SELECT_SLOTS
+from sql_rewrite.lifting import SELECT_SLOTS, ByAtoms
 from sql_rewrite.nested_rows import NestedRows
 from sql_rewrite.outer_keys import by_outer_keys
 from sql_rewrite.pivots import write_pivots
@@ -70,11 +70,13 @@ def lift(
     nonempty: bool = False,
     started: datetime.datetime | None = None,
     choose: bool = True,
+    atoms: ByAtoms = ByAtoms.SUMS,
     write: Callable[[exp.Expr, Text], exp.Expr] | None = None,
 ) -> Plan:
     """The typed plan of a text. With `nonempty` every core with keys has an aggregate that counts all rows.
 
-    Without `choose`, what counts can answer is no choice of keys (choices.py).
+    Without `choose`, what counts can answer is no choice of keys (choices.py). `atoms` says whether conditions
+    may be measured as the groups that they make.
 
     `started` is what CURRENT_DATE and NOW() say (`lift_clock.started`); without it they are refused.
     `write` writes the tree as another one, which is read in its place (training.py).
@@ -84,7 +86,7 @@ def lift(
     text.started = started
     try:
         tree = tree if write is None else write(tree, text)
-        plan = _Lift(text, dataset, parameters or {}, nonempty=nonempty, choose=choose).plan(tree)
+        plan = _Lift(text, dataset, parameters or {}, nonempty=nonempty, choose=choose, atoms=atoms).plan(tree)
         check_gaps(text.tokens, text)
     except Refused as refused:
         if any(finding.code == "correlated_subquery" for finding in refused.findings):
@@ -96,7 +98,9 @@ def lift(
         raise refuse("too_large", "the query is refused", "It is nested too deeply.", "write it flatter") from None
     if plan.chosen and len(plan.cores) > 1:
         # Counts may be shared with another part of the query, and a choice is not.
-        return lift(sql, dataset, parameters, nonempty=nonempty, started=started, choose=False, write=write)
+        return lift(
+            sql, dataset, parameters, nonempty=nonempty, started=started, choose=False, atoms=atoms, write=write
+        )
     return plan
 
 
@@ -121,8 +125,10 @@ class _Lift:
         *,
         nonempty: bool = False,
         choose: bool = True,
+        atoms: ByAtoms = ByAtoms.SUMS,
     ) -> None:
         self.nonempty = nonempty
+        self.atoms = atoms
         self.choose = choose and not nonempty
         self.text = text
         self.dataset = dataset

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
@@ -39,6 +40,19 @@ Items = tuple[Tables, list[tuple[str, Released]]]
 """All items of FROM: those, and relations of released numbers with their names."""
 
 
+class ByAtoms(enum.Enum):
+    """Whether conditions of one block may be measured as the groups that they make (atoms.py)."""
+
+    SUMS = "sums"
+    """Also where a number that the text asks for is the sum of several."""
+
+    ALONE = "alone"
+    """Where each number is one released number: what is asked of errors of these is then true of it."""
+
+    NONE = "none"
+    """Not at all: the text is asked as it is written."""
+
+
 class Listing(Protocol):
     """Reads what FROM lists: `FromItems.listed`."""
 
@@ -55,6 +69,7 @@ class Lifting(Protocol):
     parameters: Mapping[str, ParameterValue]
     nonempty: bool
     choose: bool
+    atoms: ByAtoms
     nodes: ShellNodes
     cores: list[Core]
     warnings: list[Finding]

@@ -299,6 +299,8 @@ class ShellOutput:
     trace: Trace = CONSTANT
     branch: int | None = None
     branches: tuple[ShellOutput, ...] = ()
+    total: tuple[str, str, int] | None = None
+    """Of a computed column that adds up so many numbers of one column of a core, each of another row: these three."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,18 @@ from sql_rewrite.functions import TypeRefused, build
 from sql_rewrite.predicate_spelling import number_of, spelled, states
 from sql_rewrite.value_sets import NOTHING, NULL, PRESENT, ValueSet, above, below, both, either, numbers, points
 
-__all__ = ["Formula", "Joined", "Said", "formula_of", "never_together", "normal_predicate"]
+__all__ = [
+    "ALWAYS",
+    "NEVER",
+    "Formula",
+    "Joined",
+    "Said",
+    "formula_of",
+    "is_never",
+    "never_together",
+    "normal_predicate",
+    "otherwise",
+]
 
 BOOLEAN, INTEGER, DATE, TEXT = ColumnType.BOOLEAN, ColumnType.INTEGER, ColumnType.DATE, ColumnType.TEXT
 _MIRRORED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
@@ -99,7 +110,7 @@ def formula_of(condition: Expression) -> Formula:
 
 def never_together(first: Expression, second: Expression) -> bool:
     """Whether no row can fulfil both conditions, whatever its values are: a proof where it is true."""
-    return _merged(Joined(every=True, parts=(_said(first, want=True), _said(second, want=True)))) == NEVER
+    return is_never(Joined(every=True, parts=(_said(first, want=True), _said(second, want=True))))
 
 
 # --- conditions as formulas --------------------------------------------------------------------------------------
@@ -245,14 +256,19 @@ def _distinct(node: Call, *, want: bool) -> Formula:
     if second.value is None:
         return _of(first, NULL if same else PRESENT)
     equal = _said(first, want=second.value is True) if first.type is BOOLEAN else _among(first, "=", second.value)
-    return equal if same else _otherwise(equal)
+    return equal if same else otherwise(equal)
 
 
-def _otherwise(formula: Formula) -> Formula:
+def is_never(formula: Formula) -> bool:
+    """Whether no row can be so, whatever its values are: a proof where it is true."""
+    return _merged(formula) == NEVER
+
+
+def otherwise(formula: Formula) -> Formula:
     """What holds exactly where a formula does not."""
     if isinstance(formula, Said):
         return Said(formula.operand, formula.form, formula.values.other())
-    return Joined(not formula.every, tuple([_otherwise(part) for part in formula.parts]))
+    return Joined(not formula.every, tuple([otherwise(part) for part in formula.parts]))
 
 
 def _folded(node: Expression) -> Expression:

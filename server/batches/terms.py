@@ -60,6 +60,7 @@ class AskedBatch:
             started=started(sql, self.moment),
             idempotency_key=self.idempotency_key,
             body_hash=self.body_hash,
+            as_written=True,
         )
 
 

@@ -56,6 +56,7 @@ def text_key(question: Question, dataset: Dataset, power: NormPower) -> Hashable
         dataset.drawn,
         bounds,
         question.nonempty,
+        question.atoms,
         question.started,
         question.clause,
         question.mechanism,

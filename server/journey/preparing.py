@@ -105,6 +105,7 @@ class Preparing:
             nonempty=question.nonempty,
             started=question.started,
             choose=choose,
+            atoms=question.atoms,
         )
         check_drawn(plan)
         plan = by_mechanism(plan, question.mechanism)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -74,7 +75,20 @@ def expected_columns(
 def _of_output(
     shell: Shell, output: ShellOutput, errors: Mapping[tuple[str, str], _ColumnError], selected: Collection[str]
 ) -> _ColumnError:
-    """The error of a column that is released as it is: in a UNION ALL the widest of its branches."""
+    """The error of a column that is released as it is: in a UNION ALL the widest of its branches.
+
+    Of the total of some numbers of a column it is sqrt of how many there are times theirs, the width at most.
+    """
+    if output.total is not None:
+        core, column, number = output.total
+        one, times = errors.get((core, column), _ColumnError()), math.sqrt(number)
+        reason = why_none(shell, output.trace, selected)
+        return _ColumnError(
+            None if one.standard_error is None else times * one.standard_error,
+            None if one.half_width is None or reason is not None else times * one.half_width,
+            stored=one.stored,
+            reason=one.reason if reason is None else reason,
+        )
     if output.kind != ColumnKind.RELEASED:
         return _ColumnError()
     if output.branches:

@@ -138,7 +138,7 @@ def test_conditions_on_one_column_have_one_form_for_one_meaning() -> None:
 @pytest.mark.parametrize(
     ("place", "name", "planted"),
     [
-        (predicates, "_otherwise", lambda formula: formula),
+        (predicates, "otherwise", lambda formula: formula),
         (predicates, "_OPPOSITE", predicates._MIRRORED),
         (predicates, "_equal", lambda values, *, equal: values if equal else values.other()),
         (value_sets, "_counted", lambda sets, least: sets[0]),
