@@ -247,7 +247,7 @@ def test_the_session_is_charged_before_a_row_is_read_and_closes_the_concentrated
 
     monkeypatch.setattr(shared.monitors.resources.private, "run", refuse)
     assert shared.open(ann).status_code == 201
-    assert _alive(shared, account) == (Branch.PURE, Branch.GAUSSIAN)
+    assert _alive(shared, account) == (Branch.PURE, Branch.GAUSSIAN, Branch.MIXED)
 
 
 def _alive(clinic: Clinic, account: str) -> tuple[Branch, ...]:
