@@ -154,7 +154,7 @@ def test_what_is_charged_is_what_is_drawn_before_a_row_is_read(shared: Clinic, m
     (entry,) = [one for one in ledger.entries(account) if one.query_id == stream and "sparse_session/1" in one.details]
     assert entry.details.count('"laplace/1"') == 1 + 3
     found = ledger.account(account)
-    assert alive_branches(found.spent, found.branches) == (Branch.PURE, Branch.GAUSSIAN)
+    assert alive_branches(found.spent, found.branches) == (Branch.PURE, Branch.GAUSSIAN, Branch.MIXED)
     assert found.spent.pure == Fraction(2) * 10**12
 
 

@@ -141,6 +141,8 @@ def test_what_was_paid_for_is_free(old: OldHome) -> None:
         assert (estimate.status_code, answer.status_code) == (200, 200), (name, answer.text)
         if name == "width" and _sensitivity(answer.json()) != _sensitivity(asked["answer"]):
             continue  # 0.8.0 reads another norm from the same histogram, and a width follows from the norm
+        if name == "pairs":
+            continue  # 0.13.0 knows a list of pairs by the comparisons that it is, as docs/upgrading.md says
         assert estimate.json()["verdict"] == "free", name
         assert answer.json()["rows"] == asked["answer"]["rows"], name
         # Histograms that chose its norms and bounds come before the sums, which alone are read again.
@@ -237,8 +239,9 @@ def test_a_stream_goes_on(old: OldHome) -> None:
 def test_the_division_of_delta_stays(old: OldHome) -> None:
     """Shows that an account keeps the shares that were named when it was opened, and the others those they had."""
     now = {budget["id"]: budget["delta_shares"] for budget in old.budgets}
-    # A share since 0.13.0: no account of before has a mixed branch.
-    assert now == {budget["id"]: {**budget["delta_shares"], "mixed": 0} for budget in old.asked["budgets"]}
+    # A share since 0.13.0: no account of before has a mixed branch, and a pure one has no delta to divide.
+    before = {budget["id"]: budget["delta_shares"] for budget in old.asked["budgets"]}
+    assert now == {of: shares and {**shares, "mixed": 0} for of, shares in before.items()}
     named = {name: str(share) for name, share in (RECIPES["0.12.0"].shares_of_ben or {}).items()}
     of_ben = next(budget["id"] for budget in old.budgets if budget["principal"] == "ben")
     assert {name: str(share) for name, share in now[of_ben].items() if name != "mixed"} == named
