@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -18,6 +18,7 @@ from sqlalchemy import Connection, func, select
 
 from accountant.entry import GENESIS, ZERO, Amounts, Entry, limit_json, read_entry, read_shares, shares_json
 from accountant.filter import FIRST_SHARES, Branches, FilterKind, Limit, Sums, split_limit
+from accountant.reading import paid_for
 from accountant.rows import AccountState
 from accountant.statements import ACCOUNT_COLUMNS, Columns
 from accountant.states import EntryKind, QueryStatus
@@ -244,9 +245,9 @@ def audit_ledger(connection: Connection) -> AuditReport:
         auditor.account(state, states)
     auditor.tree(states)
     _answers(connection, auditor)
-    _readings(connection, auditor, states)
     standing: dict[str, set[str]] = {}
     raised: list[tuple[str, str, Json]] = []
+    bases: dict[tuple[str, str], str] = {}
     query_count = 0
     chosen = select(queries.c.id, queries.c.account, queries.c.state, queries.c.cores).order_by(queries.c.id)
     for row in connection.execution_options(yield_per=1000).execute(chosen):
@@ -256,7 +257,9 @@ def audit_ledger(connection: Connection) -> AuditReport:
             charged = json.loads(row.cores)["charged"]
             standing[row.id] = {core["core_key"] for core in charged}
             raised += [(row.id, core["core_key"], core) for core in charged if "base" in core]
+            bases |= {(row.id, core["core_key"]): core["base"]["release"] for core in charged if "base" in core}
     _raised(connection, auditor, raised)
+    _readings(connection, auditor, states, bases)
     release_count = 0
     for release_id, query_id, core_key in connection.execute(
         select(releases.c.id, releases.c.query_id, releases.c.core_key)
@@ -313,17 +316,30 @@ def _answers(connection: Connection, auditor: _Auditor) -> None:
             auditor.find("wrong_answer", identifier, "the answer that this one shares its rows with is not there")
 
 
-def _readings(connection: Connection, auditor: _Auditor, states: dict[str, AccountState]) -> None:
-    """Every account that a settled query served with somebody else's release has paid for it, or paid before."""
-    paid: dict[str, set[str]] = defaultdict(set)
+def _readings(
+    connection: Connection,
+    auditor: _Auditor,
+    states: dict[str, AccountState],
+    bases: Mapping[tuple[str, str], str],
+) -> None:
+    """Every account that a settled query served with somebody else's release has paid for it, or paid before.
+
+    `bases` are the releases that others were measured in addition to, by the query and the key of these.
+    """
+    measured: dict[str, list[str]] = {}
+    rests_on: dict[str, str | None] = {}
+    read: dict[str, set[str]] = defaultdict(set)
     payer = queries.alias("payer")
-    chosen = select(releases.c.id, payer.c.account).join(payer, payer.c.id == releases.c.query_id)
-    for release, account in connection.execute(chosen):
-        paid[release].update(_path(account, states))
+    chosen = select(releases.c.id, releases.c.query_id, releases.c.core_key, payer.c.account)
+    for release, query_id, core_key, account in connection.execute(
+        chosen.join(payer, payer.c.id == releases.c.query_id)
+    ):
+        measured[release] = _path(account, states)
+        rests_on[release] = bases.get((query_id, core_key))
     for account, release, query_id in connection.execute(
         select(readings.c.account, readings.c.release, readings.c.query_id)
     ):
-        paid[release].add(account)
+        read[release].add(account)
         if (
             account not in auditor.reserved.get(query_id, {})
             or auditor.closed.get(query_id, {}).get(account) is EntryKind.VOID
@@ -334,7 +350,8 @@ def _readings(connection: Connection, auditor: _Auditor, states: dict[str, Accou
     )
     for query_id, account, cores in connection.execution_options(yield_per=1000).execute(served):
         for item in json.loads(cores).get("read", {}).values():
-            if not set(_path(account, states)) <= paid[item["release"]]:
+            paid = paid_for(item["release"], measured=measured, bases=rests_on, readings=read)
+            if not set(_path(account, states)) <= paid:
                 auditor.find("uncharged_reading", query_id, "an account of the path did not pay for what it read")
 
 

@@ -21,6 +21,7 @@ from accountant.direct import Direct
 from accountant.entry import GENESIS, ZERO, Amounts, Entry
 from accountant.errors import IllegalTransition, UnknownAccount, UnknownQuery
 from accountant.filter import Branches, Limit
+from accountant.reading import paid_for
 from accountant.request import StoredRelease
 from accountant.rows import (
     AccountState,
@@ -123,18 +124,20 @@ class Batch:
             for charge in read(ChargeRow.of, statements.charges, statements.ids(needs.charges)):
                 self._charges.setdefault(charge.query, []).append((charge.account, charge.amounts))
         found_for_charge = [row for need in sorted(needs.shared) for row in self._load_shared(*need)]
-        payers = {row.payer for row in found_for_charge}
+        made = self._load_made(found_for_charge) if found_for_charge else {}
+        payers = {row.payer for row in made.values()}
         wanted = needs.accounts | {query.account for query in self._queries.values()} | payers
         self._load_accounts(wanted, parents)
         if found_for_charge:
-            paid = {payer: frozenset(account.id for account in self.path(payer)) for payer in payers}
+            for told, account in read(ReadingRow, statements.readings, statements.ids(made)):
+                self._readings.setdefault(told, set()).add(account)
+            paths = {payer: [account.id for account in self.path(payer)] for payer in payers}
+            measured = {release: paths[row.payer] for release, row in made.items()}
+            bases = {release: row.base for release, row in made.items()}
             for one in found_for_charge:
-                candidate = Candidate(one.id, one.core_key, one.quality, one.dataset, one.events, paid[one.payer])
+                paid = paid_for(one.id, measured=measured, bases=bases, readings=self._readings)
+                candidate = Candidate(one.id, one.core_key, one.quality, one.dataset, one.events, paid)
                 self._candidates.setdefault(one.core_key, []).append(candidate)
-            for made, account in read(
-                ReadingRow, statements.readings, statements.ids({row.id for row in found_for_charge})
-            ):
-                self._readings.setdefault(made, set()).add(account)
 
     def _load_shared(self, account: str, core_key: str, least: int) -> list[CandidateRow]:
         """Releases of one core that may be read for a charge, with the accounts that paid; and the best one read."""
@@ -142,6 +145,17 @@ class Batch:
         for best in read(ReleaseHead, statements.best_read, {"account": account, "core_key": core_key}):
             self._best_read[account, core_key] = best
         return read(CandidateRow, statements.candidates, {"core_key": core_key, "least": least})
+
+    def _load_made(self, found: Sequence[CandidateRow]) -> dict[str, CandidateRow]:
+        """These releases and all that they were measured in addition to, by their identifiers."""
+        made: dict[str, CandidateRow] = {}
+        rows = list(found)
+        while rows:
+            made.update((row.id, row) for row in rows)
+            missing = {row.base for row in rows if row.base is not None} - made.keys()
+            wanted = self._statements.ids([base for base in missing if base is not None])
+            rows = self._direct.read(CandidateRow, self._statements.paid, wanted) if missing else []
+        return made
 
     def _load_accounts(self, wanted: set[str], parents: dict[str, str | None]) -> None:
         read, statements = self._direct.read, self._statements

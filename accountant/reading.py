@@ -20,7 +20,7 @@ from privacy.events import event_from_json
 from privacy.loss import Loss
 from privacy.numbers import PICO
 
-__all__ = ["Read", "choose_candidate", "loss_of"]
+__all__ = ["Read", "choose_candidate", "loss_of", "paid_for"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,28 @@ class Read:
 def loss_of(events: str) -> Loss:
     """The loss of a release's events, recomputed from them."""
     return compose([event_from_json(event) for event in json.loads(events)])
+
+
+def paid_for(
+    release: str,
+    *,
+    measured: Mapping[str, Collection[str]],
+    bases: Mapping[str, str | None],
+    readings: Mapping[str, Collection[str]],
+) -> frozenset[str]:
+    """The accounts that paid for all that a release is made of.
+
+    `measured` are the accounts that its own measurement was charged to, `bases` the release that it was measured in
+    addition to, `readings` the accounts that were charged for reading the whole; each by release. People read their own
+    base from any of their accounts, so the path that paid for the difference may never have paid for the base.
+    """
+    chain = [release]
+    while (base := bases.get(chain[-1])) is not None and base not in chain:
+        chain.append(base)
+    paid = frozenset(measured.get(chain[-1], ()))
+    for one in reversed(chain):
+        paid = (paid & frozenset(measured.get(one, ()))) | frozenset(readings.get(one, ()))
+    return paid
 
 
 def choose_candidate(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -328,6 +329,16 @@ class CandidateRow(NamedTuple):
     dataset: str
     events: str
     payer: str
+    cores: str
+
+    @property
+    def base(self) -> str | None:
+        """The release that this one was measured in addition to, as its query keeps it; None where there is none."""
+        if '"base":' not in self.cores:
+            return None
+        charged = json.loads(self.cores)["charged"]
+        found = [core["base"]["release"] for core in charged if core["core_key"] == self.core_key and "base" in core]
+        return str(found[0]) if found else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,18 +205,20 @@ class Statements:
     def _read_releases(self) -> None:
         compiled = self._compiled
         self.releases = self._best_releases()
+        paid = select(
+            releases.c.id,
+            releases.c.core_key,
+            releases.c.quality,
+            releases.c.dataset,
+            releases.c.events,
+            queries.c.account,
+            queries.c.cores,
+        ).join(queries, queries.c.id == releases.c.query_id)
+        self.paid = compiled(paid.where(self._in(releases.c.id, "ids")))
         self.candidates = compiled(
-            select(
-                releases.c.id,
-                releases.c.core_key,
-                releases.c.quality,
-                releases.c.dataset,
-                releases.c.events,
-                queries.c.account,
+            paid.where(releases.c.core_key == bindparam("core_key"), releases.c.quality >= bindparam("least")).order_by(
+                releases.c.quality, releases.c.created.desc(), releases.c.id
             )
-            .join(queries, queries.c.id == releases.c.query_id)
-            .where(releases.c.core_key == bindparam("core_key"), releases.c.quality >= bindparam("least"))
-            .order_by(releases.c.quality, releases.c.created.desc(), releases.c.id)
         )
         self.candidates += f" LIMIT {CANDIDATES_MAX}"
         self.best_read = compiled(

@@ -116,7 +116,7 @@ def releases_for(
             principal=query.principal,
             dataset=query.dataset,
             query_id=query.id,
-            events=charge.events,
+            events=charge.released,
             body=body,
         )
         for charge in cores

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -14,6 +15,7 @@ from accountant.connection import open_engine
 from accountant.errors import BudgetExhausted
 from accountant.filter import FilterKind
 from accountant.ledger import Ledger
+from accountant.request import Base
 from tests.accountant.making import analyst, core, gaussian, laplace, limit, releases_for, request, root, spend
 
 TENTH = 10**11
@@ -217,6 +219,28 @@ def test_two_readings_at_once_never_read_uncharged(open_ledger: Callable[..., Le
     assert tree.spent()["carl"] == sum(count > 0 for count in served) >= 1
     assert tree.spent()["root"] == 1
     assert ledgers[0].audit().ok
+
+
+def test_a_group_that_paid_for_a_difference_only_pays_for_the_whole(tree: Tree) -> None:
+    """Anna makes her answer more precise from the second group, which never paid for it: a reader there does."""
+    tree.ask("anna")
+    before = tree.ledger.find_release(core("core").core_key)
+    assert before is not None
+    other = analyst(tree.ledger, tree.second, principal="anna")
+    base = Base(release=before.id, keys=(before.core_key,), events=before.events)
+    for name, quality, rests_on in (("mean", "0.3", base), ("twice", "0.4", None)):
+        if rests_on is None:
+            made = tree.ledger.find_release(core("mean").core_key)
+            assert made is not None
+            rests_on = Base(release=made.id, keys=(made.core_key,), events=made.events)
+        charge = replace(core(name, laplace("0.1"), quality=quality), base=rests_on)
+        spend(tree.ledger, request(other, charge, principal="anna", reuse="charged"))
+    assert tree.spent() == {"root": 3, "first": 1, "anna": 1, "second": 2, "ben": 0, "carl": 0}
+    assert tree.ask("carl", "twice", quality="0.4")
+    assert tree.spent() == {"root": 3, "first": 1, "anna": 1, "second": 5, "ben": 0, "carl": 3}
+    assert tree.ask("carl", "twice", quality="0.4"), "and only once"
+    assert tree.spent()["carl"] == 3
+    assert tree.ledger.audit().findings == ()
 
 
 def test_free_and_own_are_as_before(tree: Tree) -> None:
