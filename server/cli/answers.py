@@ -88,7 +88,9 @@ def price_lines(answer: Json) -> list[str]:
     accounting = answer["accounting"]
     price = ", ".join(f"{part_words(part['epsilon'], accounting)}{_delta(part)}" for part in accounting["charged"])
     if accounting.get("reused"):
-        price = "nothing: an equal question was answered before, and its release serves again"
+        derived = answer.get("provenance", {}).get("derived")
+        by = "its numbers follow from a stored release of another question"
+        price = f"nothing: {by if derived else 'an equal question was answered before, and its release serves again'}"
     return [
         f"± is the interval of the noise at {round(float(answer['confidence']) * 100, 4):g} % confidence.",
         *_bound_lines(answer),
@@ -220,7 +222,7 @@ def estimate_lines(answer: Json) -> Iterator[str]:
         if item.get("keys") == "thresholded":
             yield f"Groups with few units are not shown, because the list of groups is not public{_half(item)}."
     yield from _curve_lines(answer.get("curve") or [])
-    yield from _family_lines(answer.get("families") or [])
+    yield from _family_lines(answer.get("families") or [], free=answer["verdict"] == "free")
 
 
 def _half(item: Json) -> str:
@@ -301,7 +303,7 @@ def _at_price(point: Json, name: str) -> str:
     return _known(of_rows if sizes else point["standard_errors"].get(name))
 
 
-def _family_lines(families: Sequence[Json]) -> Iterator[str]:
+def _family_lines(families: Sequence[Json], *, free: bool) -> Iterator[str]:
     """Both kinds of noise side by side: price, error of each column, and what would be left for later questions."""
     if len(families) < 2:
         return
@@ -311,13 +313,14 @@ def _family_lines(families: Sequence[Json]) -> Iterator[str]:
     rows = []
     for family in families:
         widths = {column["name"]: column for column in family["columns"]}
-        row = [family["noise"] + (" (this)" if family["chosen"] else "")]
+        row = [family["noise"] + (" (this)" if family["chosen"] and not free else "")]
         row += [short(family["price"]["epsilon"]), _promise(family["price"]["own"]["epsilon"])]
         row += [_width(widths[name]) for name in shown]
         rows.append([*row, *(f"{family['questions_left_after'].get(kind, 0):,}" for kind in kinds)])
     heads = ["noise", "epsilon", "by itself", *(f"± {name}" for name in shown)]
     heads += [f"{kind} questions left" for kind in kinds]
-    yield "\nWith either kind of noise, and how many questions at the default spend would fit afterwards:"
+    start = "Bought anew, with" if free else "With"
+    yield f"\n{start} either kind of noise, and how many questions at the default spend would fit afterwards:"
     yield _starred(heads, rows, families, right=range(1, len(heads)))
 
 

@@ -299,3 +299,27 @@ def test_colours_only_where_a_terminal_shows_them(
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
     assert ("\x1b[" in output.painted("noisegate: x", "bad", error=True)) is coloured
+
+
+def test_a_free_answer_says_of_which_question_it_is() -> None:
+    """A release of the same question is told from one of another question, of which the numbers follow."""
+    paid = {"epsilon": "9.5", "delta": "0"}
+    same = {"confidence": 0.95, "accounting": {"charged": [], "reused": True, "remaining": paid}, "provenance": {}}
+    assert any("an equal question was answered before" in line for line in answers.price_lines(same))
+    other = {**same, "provenance": {"derived": [{"columns": ["AVG(age)"], "release": "/v1/releases/r_1"}]}}
+    lines = answers.price_lines(other)
+    assert "Price: nothing: its numbers follow from a stored release of another question." in lines
+
+
+def test_a_free_estimate_calls_no_noise_its_own() -> None:
+    """What would be bought anew is not what answers, where a stored release does."""
+    family = {
+        "noise": "gaussian",
+        "chosen": True,
+        "affordable": True,
+        "price": {"epsilon": "1", "own": {"epsilon": "1"}},
+    }
+    families = [{**family, "columns": [], "questions_left_after": {}}] * 2
+    assert "Bought anew, with either kind" in "".join(answers._family_lines(families, free=True))
+    assert "(this)" not in "".join(answers._family_lines(families, free=True))
+    assert "gaussian (this)" in "".join(answers._family_lines(families, free=False))
