@@ -146,8 +146,8 @@ def test_texts_of_one_person_do_not_decide_about_memory(engine: PrivateEngine, s
 
 def test_nested_replace_over_long_texts_is_refused_by_the_plan() -> None:
     """What made 4 MB for each operator is refused before the charge, whatever the rows are; longer texts sooner."""
-    # No text is too large or too deep by itself: 75 operators would make 150 KB of one row.
-    many = "SELECT COUNT(*) FROM messages WHERE " + " OR ".join(f"{nested(25)} = 'x{i}'" for i in range(3))
+    # No text is too large or too deep by itself: 72 operators would make 144 KB of one row.
+    many = "SELECT COUNT(*) FROM messages WHERE " + " OR ".join(f"{nested(25 - i)} = 'x'" for i in range(3))
     cores = bound(lift(many, MESSAGES, {}))
     assert text_bytes(cores) > TEXT_ROW_BYTES_MAX
     with pytest.raises(Refused) as refused:

@@ -157,8 +157,8 @@ def test_a6_filters_are_part_of_the_question() -> None:
     """Shows that FILTER and WHERE change the identity of a release."""
     texts = (
         "SELECT COUNT(*) FROM people",
-        "SELECT COUNT(*) FILTER (WHERE smoker) FROM people",
         "SELECT COUNT(*) FROM people WHERE smoker",
+        "SELECT COUNT(*), COUNT(*) FILTER (WHERE smoker) FROM people",
         "SELECT COUNT_IF(NOT smoker) FROM people",
         "SELECT COUNT(hours) FROM people",
         "SELECT COUNT(DISTINCT hours) FROM people",
@@ -170,7 +170,7 @@ def test_a7_the_text_stays_outside() -> None:
     """Shows that names, aliases, comments and constants of the text are not in the SQL that reads rows."""
     text = (
         '/* zqcomment */ SELECT sex AS zqalias, COUNT(*) AS "zq\'; DROP TABLE people" FROM people AS zqtable '
-        "WHERE zqtable.education = 'zqvalue' AND education LIKE '%zqpattern%' AND age > 7171 GROUP BY zqalias -- zqend"
+        "WHERE zqtable.education = 'zqvalue' AND education LIKE '%zqpattern%' AND age <> 7171 GROUP BY zqalias -- zqend"
     )
     (core,) = bound(lift(text, CLINIC))
     statement = lower(core)
@@ -190,7 +190,7 @@ def test_b10_the_summed_column_is_clipped_within_its_own_group(clinic: Clinic) -
     rows = clinic.planned("SELECT age, SUM(age) FROM people GROUP BY age")
     assert (5000, 100) in rows
     (core,) = bound(lift("SELECT age, SUM(age) FROM people GROUP BY age", CLINIC))
-    total = next(s.statistic for s in core.statistics if s.statistic.kind is StatisticKind.SUM)
+    total = next(s.statistic for s in core.statistics if s.statistic.kind is StatisticKind.MOMENTS)
     assert total.sensitivity.linf == 100
 
 
