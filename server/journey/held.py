@@ -179,8 +179,12 @@ def with_derived(
 ) -> tuple[CoreCharge, ...]:
     """The charges, with the stored releases of other questions from which the answers of cores follow.
 
-    Those of the question itself are not looked up here: they come first in any case.
+    Those of the question itself are not looked up here: they come first in any case. Of a question of several cores
+    none is derived: numbers of two cores may then have the same noise, and what is computed of both is stated for
+    noise that is independent.
     """
+    if len(prepared.cores) > 1:
+        return charges
     if priced is None or question.max_staleness_s is not None or reusable.reuse is Reuse.NONE:
         return charges
     offer, found = _Offer(question, prepared, priced), list(charges)

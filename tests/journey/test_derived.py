@@ -115,6 +115,21 @@ MUST_PAY = [
 ]
 
 
+def test_numbers_of_two_cores_are_not_derived(services: Services, analyst: Analyst) -> None:
+    """Of men and of all, from the groups of one release, would have the same noise: their sum has more than is stated.
+
+    Its standard error is that of two independent numbers, so each is measured.
+    """
+    who = analyst()
+    asked(services, BY_SEX, who)
+    men, everybody = "SELECT COUNT(*) FROM people WHERE sex = 'male'", "SELECT COUNT(*) FROM people"
+    assert is_free(asked(services, men, who, epsilon="0.01"))
+    assert is_free(asked(services, everybody, who, epsilon="0.01"))
+    answer = asked(services, f"SELECT ({men}) + ({everybody}) AS n", who, epsilon="0.01")
+    assert not is_free(answer)
+    assert len(answer["provenance"]["releases"]) == 2
+
+
 @pytest.mark.parametrize(("first", "then", "options"), MUST_PAY)
 def test_what_they_do_not_determine_is_paid_for(
     services: Services, analyst: Analyst, first: str, then: str, options: dict[str, Any]
