@@ -78,7 +78,7 @@ def above_max_cost(cost: Fraction, most: Fraction) -> Refused:
     return _refused(
         code="above_max_cost",
         what="the question is refused at its price",
-        why=f"It would take epsilon {float(cost):.6g} of the paying account, and its max_cost is {decimal_text(most)}. "
+        why=f"It would take epsilon {_up(cost)} of the paying account, and its max_cost is {decimal_text(most)}. "
         "Nothing was charged.",
         instead=(
             "ask for less: a smaller spend, or a wider accuracy",

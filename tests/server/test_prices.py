@@ -34,7 +34,7 @@ from server.floor import RUNS, Floor, epsilon_min
 from server.journey.charges import serving_laws
 from server.journey.release_key import quality_of, release_key
 from server.least_spend import refusal_of
-from server.price_refusals import unreachable
+from server.price_refusals import above_max_cost, unreachable
 from server.pricing import Priced, Wish
 from server.spends import cost_on
 from tests.mechanisms.support import count, moments, plain_sum, scalar_core, selected_core
@@ -479,3 +479,10 @@ def test_a_half_width_that_cannot_be_promised_points_to_a_spend() -> None:
         (found,) = unreachable([reason]).findings
         assert '"spend"' in found.instead[-1]
         assert not any("public keys" in line for line in found.instead)
+
+
+def test_a_cost_just_above_its_limit_is_not_said_to_be_it() -> None:
+    """0.2000001 is not written as the 0.2 that was allowed: the words show that it is more."""
+    refused = above_max_cost(Fraction(2000001, 10**7), Fraction(1, 5)).findings[0]
+    assert "It would take epsilon 0.200001 of the paying account, and its max_cost is 0.2." in refused.why
+    assert refused.instead[1] == "allow more: a max_cost of at least 0.200001"
