@@ -140,6 +140,21 @@ def test_what_they_do_not_determine_is_paid_for(
     assert not is_free(asked(services, then, who, **{"epsilon": "0.1", **options}))
 
 
+def test_what_a_histogram_chose_is_for_its_own_question(services: Services, analyst: Analyst) -> None:
+    """Shows that sums within bounds that a query chose are stored without a frame: its identity does not name them."""
+    who = analyst()
+    frames = {
+        column: [
+            services.ledger.release(release).frame is not None
+            for release in asked(services, f"SELECT AVG({column}) FROM people", who)["provenance"]["releases"]
+        ]
+        for column in ("age", "income")
+    }
+    assert frames["age"] == [True]
+    assert len(frames["income"]) > 1
+    assert not any(frames["income"])
+
+
 def test_sums_of_groups_add_up_exactly(services: Services, analyst: Analyst) -> None:
     """Shows that coarser groups are the sums of the released ones, with the error of as many draws."""
     who = analyst()

@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from mechanisms import sharpening
 from mechanisms.calibrate import Calibration, Price, calibrate
 from mechanisms.confidence_sequence import constant, factor, missed
 from mechanisms.families import NoiseFamily
@@ -20,6 +21,7 @@ from mechanisms.interval import Floats, gaussian_two_sided
 from mechanisms.measurement import Integers
 from mechanisms.measurements.gaussian import GaussianMeasurement
 from mechanisms.measurements.gaussian_combined import GUARD_BITS, CombinedGaussian, as_kept, means
+from mechanisms.measurements.gaussian_moments import GaussianMoments
 from mechanisms.noisy_sums import sums_from_plain, sums_to_plain
 from mechanisms.randomness import BitSource
 from mechanisms.release import release
@@ -228,6 +230,22 @@ def test_what_cannot_be_sharpened_is_bought_whole() -> None:
     assert stored is not None
     assert difference(core, at(core, Fraction(1)), stored) is None
     assert difference(core, laplace, stored) is None
+
+
+def test_a_chain_ends_and_other_factors_are_no_mean(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mean of as many releases as one may have, and moments whose coordinates had other noise, are bought whole."""
+    core = counts()
+    twice = sharpened(core, {"n_0": 10}, [Fraction(1), Fraction(2)], SeededBits(1))
+    assert sharpenable(core, twice) is not None
+    monkeypatch.setattr(sharpening, "LOOKS_MAX", 2)
+    assert sharpenable(core, twice) is None
+    of_moments = cells_core([moments(degree=2)], MOMENT_ESTIMATES[2], 4)
+    (now,) = at(of_moments, Fraction(1)).measurements
+    alike = GaussianMeasurement.for_mu_squared(
+        core=now.core, statistic=now.statistic, share=now.share, mu_squared=Fraction(1, 2)
+    )
+    assert type(now) is GaussianMoments
+    assert difference(of_moments, at(of_moments, Fraction(1)), [alike]) is None
 
 
 # Two worlds: somebody is in the data or not, and an observer of both releases guesses.

@@ -91,6 +91,18 @@ def cases(seed: int, count: int) -> Iterator[tuple[tuple[ColumnRef, ...], Expres
         yield columns, condition(draw, 3, columns)
 
 
+@pytest.mark.parametrize("value", [2.0**53, -(2.0**53), 1e300])
+@pytest.mark.parametrize("symbol", SYMBOLS)
+def test_doubles_that_are_several_whole_numbers_stay_doubles(symbol: str, value: float) -> None:
+    """Shows that a whole number beyond 2^53 is compared as the double that it is read as, like its neighbours."""
+    asked = build(symbol, (I, Literal(value, T.NUMBER)))
+    found = normal_predicate(asked)
+    assert found is not None
+    for number in (2**53 - 1, 2**53, 2**53 + 1, -(2**53), -(2**53) - 1, 0):
+        row: dict[tuple[str, str], Value] = {("t", "i"): number}
+        assert evaluate(found, row) is evaluate(asked, row)
+
+
 def broken(count: int) -> list[str]:
     """What is wrong in random conditions: other rows, another form the second time, or one form for two meanings."""
     found: list[str] = []
