@@ -66,7 +66,7 @@ from sql_rewrite.normed import NormedBuilder, at_norms
 from sql_rewrite.plan import Aggregate, Core, Plan
 from sql_rewrite.ranks import check_hidden, tree_of
 from sql_rewrite.refuse import refuse
-from sql_rewrite.statistics.registry import sums_of
+from sql_rewrite.statistics.registry import holder_of
 from sql_rewrite.together import parts_of, with_joined_averages
 from sql_rewrite.value_bounds import proved_range
 
@@ -293,7 +293,7 @@ class _Builder(Builder):
                 carries=carries,
             )  # fmt: skip
         for aggregate in family.aggregates:
-            holds = _holder(aggregate.function, apart, name)
+            holds = holder_of(aggregate.function, apart, name)
             whole = aggregate.function.whole(argument.type)
             estimates[aggregate.name] = Estimate(aggregate.name, aggregate.function, holds, integer=whole)
         return name
@@ -498,10 +498,3 @@ class _Builder(Builder):
             l2_squared=Fraction(levels * l2_squared_rows * per_row**2),
             linf=Fraction((1 if units else contribution.rows) * per_row),
         )
-
-
-def _holder(function: AggregateFunction, sum_alone: str | None, shared: str | None) -> str:
-    """Which of a family's statistics holds an aggregate: the sum by itself where there is one, or the moments."""
-    holds = sums_of(function.statistic).holder(sum_alone, shared)
-    assert holds is not None
-    return holds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from privacy.aggregate import AggregateFunction
 from privacy.statistic import StatisticKind
 from sql_rewrite.statistics.counts import Rows, Units, Weights
 from sql_rewrite.statistics.kind_sums import KindSums
@@ -12,7 +13,7 @@ from sql_rewrite.statistics.products import Products
 from sql_rewrite.statistics.ranks import Ranks
 from sql_rewrite.statistics.totals import Totals
 
-__all__ = ["sums_of"]
+__all__ = ["holder_of", "sums_of"]
 
 _UNITS, _WEIGHTS, _ROWS, _TOTALS, _MOMENTS, _PRODUCTS, _RANKS = (
     Units(), Weights(), Rows(), Totals(), Moments(), Products(), Ranks(),
@@ -38,3 +39,10 @@ def sums_of(kind: StatisticKind) -> KindSums:
             return _RANKS
         case _:
             assert_never(kind)
+
+
+def holder_of(function: AggregateFunction, sum_alone: str | None, shared: str | None) -> str:
+    """Which of a family's statistics holds an aggregate: the sum by itself where there is one, or the moments."""
+    holds = sums_of(function.statistic).holder(sum_alone, shared)
+    assert holds is not None
+    return holds
