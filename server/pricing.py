@@ -14,10 +14,12 @@ the whole amount of a spend would cost more, less is bought (server/spends.py), 
 much is refused (docs/decisions/0018).
 
 For a spend of the account's epsilon an approximate account gets Gaussian noise as long as every account of the path
-admits at least a third of its amount: a Laplace release would also take a large part of the Gaussian branch. For an
-epsilon of the answer itself, and for a half width, it is the family that costs less now. So a smaller epsilon, or a
-wider width, never costs more: it needs no more of either family, and the cost never falls with the amount (decision
-0041). A named family is the only one. Balances are functions of earlier questions, and not private.
+admits at least a third of its amount: a Laplace release would also take a large part of the Gaussian branch. A large
+spend takes the family that is worth more together with what it leaves (server/weighing.py), of those that cost as much
+as it asks for: so a spend past the switch does not cost less than one before it. For an epsilon of the answer itself,
+and for a half width, it is the family that costs less now. So a smaller epsilon, or a wider width, never costs more: it
+needs no more of either family, and the cost never falls with the amount (decision 0041). A named family is the only
+one. Balances are functions of earlier questions, and not private.
 
 A fresh run takes at least the dataset's floor (server/floor.py): a spend below it is refused with the least that would
 do, and where the server chooses the price (a half width, or nothing wished) it is raised.
@@ -49,8 +51,10 @@ from server.price_refusals import (
     width_not_known,
 )
 from server.spends import affordable_amount, cost_on
+from server.weighing import weight
 
 __all__ = [
+    "SMALL",
     "Priced",
     "Wish",
     "candidates",
@@ -59,6 +63,13 @@ __all__ = [
     "own_deltas",
     "price",
 ]
+
+
+SMALL = Fraction(1, 8)
+"""The part of what remains below which a spend is not weighed: Gaussian noise is worth more there, or nearly."""
+
+_SAME = Fraction(1, 10_000)
+"""The part of a cost that the steps of amounts may leave of what was asked for (mechanisms/amounts.py)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +116,8 @@ class Priced:
     for each family that may answer, of which a stored release serves the wish. `raised` says that the floor made the
     price, `reduced` that a spend buys less than a third of its nominal amount. `below_floor` and `above_policy` say
     that no fresh run is made at this price, because it is too little or the account would be charged more than the
-    policy allows (a stored release may still answer). `promised` says that a half width was asked for.
+    policy allows (a stored release may still answer). `promised` says that a half width was asked for. `weight` is that
+    of a large spend (server/weighing.py), None where families are not weighed.
     """
 
     epsilon: Fraction
@@ -120,6 +132,7 @@ class Priced:
     below_floor: bool = False
     above_policy: bool = False
     promised: bool = False
+    weight: float | None = None
 
     @property
     def sold(self) -> bool:
@@ -227,6 +240,12 @@ def choose(found: Sequence[Priced], wish: Wish) -> Priced:
         # Below the floor it stays this one, which is then refused: the other would cost more than a greater epsilon.
         paid = [one for one in found if one.admitted and not one.above_policy] or found
         return min(paid, key=lambda one: (one.cost, _preference(one.family)))
+    able = [one for one in found if answers(one) and one.cost <= one.epsilon]
+    if able and all(one.weight is not None for one in able):
+        # Where the other family costs less than the one that answers small spends, a larger spend would cost less.
+        usual = min(able, key=lambda one: _preference(one.family))
+        weighed = [one for one in able if one is usual or one.cost >= (1 - _SAME) * usual.cost]
+        return min(weighed, key=lambda one: (one.weight, _preference(one.family)))
     # First those that give what was asked for at its price, then the preferred family, then the cheaper.
     return min(found, key=lambda one: (not answers(one), _falls_short(one), _preference(one.family), one.cost))
 
@@ -239,7 +258,8 @@ def _falls_short(one: Priced) -> bool:
 def _preferred(one: Priced) -> bool:
     """Whether `choose` takes this candidate for a spend whatever the other one is."""
     first = min(map(_preference, FAMILIES))
-    return _preference(one.family) == first and one.sold and one.admitted and not _falls_short(one)
+    weighed = one.weight is not None
+    return not weighed and _preference(one.family) == first and one.sold and one.admitted and not _falls_short(one)
 
 
 def _preference(family: NoiseFamily) -> int:
@@ -368,6 +388,9 @@ def _candidate(
         below_floor=below_floor,
         above_policy=fits and not below_floor and cost > wish.most(dataset),
         promised=wish.half_width is not None,
+        weight=None
+        if asked is None or raised or wish.noise is not None or asked < SMALL * leaf.remaining_epsilon()
+        else weight(calibrated, cores, asked=asked, default=dataset.limits.epsilon_default, leaf=leaf),
     )
 
 

@@ -22,7 +22,7 @@ from accountant.filter import Sums
 from mechanisms.amounts import amount_at, index_up
 from privacy.loss import ZERO_LOSS, Loss
 
-__all__ = ["affordable_amount", "cost_on"]
+__all__ = ["affordable_amount", "cost_on", "rooms"]
 
 _GUESSES = 16
 """Steps of the search that follow curves; later ones halve."""
@@ -53,7 +53,7 @@ def affordable_amount(
     loss = sum(by_core(nominal), ZERO_LOSS)
     if within(loss) or asked > leaf.remaining_epsilon():
         return nominal
-    curves = _Curves(_rooms(leaf, asked), power)
+    curves = _Curves(rooms(leaf, asked), power)
     curves.tried(nominal, loss)
     if loss.delta > leaf.remaining_delta() or curves.guess() is None:
         return None  # however small it is
@@ -86,11 +86,11 @@ def affordable_amount(
     return found
 
 
-def _rooms(leaf: Account, asked: Fraction) -> dict[str, float]:
+def rooms(leaf: Account, asked: Fraction) -> dict[str, float]:
     """What a charge may take of each measure, in picos, so that some branch is used no more than may be used then."""
-    share = leaf.used_share() + asked / leaf.limit.epsilon
+    share = min(leaf.used_share() + asked / leaf.limit.epsilon, Fraction(1))
     spent, branches = leaf.spent, leaf.branches
-    rooms = {
+    found = {
         measure: float(share * budget - amount)
         for measure, amount, budget in (
             ("pure", spent.pure, branches.pure),
@@ -100,8 +100,8 @@ def _rooms(leaf: Account, asked: Fraction) -> dict[str, float]:
         if amount is not None and budget is not None
     }
     for measure, room in _mixed_rooms(leaf, share).items():
-        rooms[measure] = max(room, rooms.get(measure, 0.0))
-    return {measure: room for measure, room in rooms.items() if room >= 1}
+        found[measure] = max(room, found.get(measure, 0.0))
+    return {measure: room for measure, room in found.items() if room >= 1}
 
 
 def _mixed_rooms(leaf: Account, share: Fraction) -> dict[str, float]:

@@ -310,15 +310,19 @@ def _family_lines(families: Sequence[Json], *, free: bool) -> Iterator[str]:
     names = [column["name"] for column in families[0]["columns"]]
     shown = names if len(names) <= 4 else []
     kinds = list(dict.fromkeys(kind for family in families for kind in family["questions_left_after"]))
+    # A server before 0.13.0 does not say it.
+    later = families[0].get("later")
     rows = []
     for family in families:
         widths = {column["name"]: column for column in family["columns"]}
         row = [family["noise"] + (" (this)" if family["chosen"] and not free else "")]
         row += [short(family["price"]["epsilon"]), _promise(family["price"]["own"]["epsilon"])]
         row += [_width(widths[name]) for name in shown]
-        rows.append([*row, *(f"{family['questions_left_after'].get(kind, 0):,}" for kind in kinds)])
+        row += [f"{family['questions_left_after'].get(kind, 0):,}" for kind in kinds]
+        rows.append([*row, _known(family["later"]["standard_error"])] if later else row)
     heads = ["noise", "epsilon", "by itself", *(f"± {name}" for name in shown)]
     heads += [f"{kind} questions left" for kind in kinds]
+    heads += [f"error of a count for {short(later['epsilon'])}"] if later else []
     start = "Bought anew, with" if free else "With"
     yield f"\n{start} either kind of noise, and how many questions at the default spend would fit afterwards:"
     yield _starred(heads, rows, families, right=range(1, len(heads)))

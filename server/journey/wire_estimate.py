@@ -31,6 +31,7 @@ from server.journey.wire_sharpened import bought_events, sharpened_json
 from server.pricing import Priced, delta_that_fits
 from server.question import Question
 from server.spends import cost_on
+from server.weighing import next_error
 from sql_rewrite.bound import BoundedCore
 
 __all__ = ["Verdict", "estimate"]
@@ -232,6 +233,11 @@ def _family(
         ],
         "remaining_after": remaining_json(after),
         "questions_left_after": _questions_left(after, dataset.limits.epsilon_default),
+        "later": {
+            "like_this": after.charges_left(priced.loss),
+            "epsilon": decimal_text(dataset.limits.epsilon_default),
+            "standard_error": next_error(after, dataset.limits.epsilon_default),
+        },
     }
 
 

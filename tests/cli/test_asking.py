@@ -349,6 +349,7 @@ def test_a_price_is_shown_as_a_part_of_the_account_and_as_a_promise(stand: Stand
         "columns": [{"name": "n", "standard_error": 14.1, "half_width": 30, "by_rows": []}],
         "remaining_after": {"epsilon": "9.9", "delta": "0"},
         "questions_left_after": {"laplace": 99, "gaussian": 98},
+        "later": {"like_this": 98, "epsilon": "0.1", "standard_error": 5.5},
     }
     other = {**family, "noise": "laplace", "chosen": False, "affordable": False}
     estimate = {

@@ -218,7 +218,7 @@ def test_one_account_does_not_get_what_the_other_one_bought_for_less(
         dataset="clinic", parent=group.id, principal=principal, name="large",
         limit=Limit(Fraction(10), Fraction(1, 10**6)), filter=FilterKind.APPROXIMATE, actor="test",
     )  # fmt: skip
-    body = {"spend": {"epsilon": "0.2"}}
+    body = {"spend": {"epsilon": "0.1"}}
     first = call("/v1/queries", COUNT, budget=small.id, **body)[1]
     second = call("/v1/queries", COUNT, budget=large.id, **body)[1]
     assert not second["accounting"]["reused"]
@@ -245,14 +245,18 @@ def test_a_refusal_for_want_of_delta_names_the_delta_that_fits(analyst: Callable
 def test_estimates_show_both_families_and_what_they_leave(analyst: Callable[..., Any]) -> None:
     """Price, errors and later questions of either; a large Laplace answer leaves fewer Gaussian ones."""
     call = analyst("1")
-    _, estimate = call("/v1/estimates", COUNT, spend={"epsilon": "0.5"})
+    _, estimate = call("/v1/estimates", COUNT, spend={"epsilon": "0.1"})
     assert [(f["noise"], f["chosen"]) for f in estimate["families"]] == [("gaussian", True), ("laplace", False)]
-    gaussian, laplace = estimate["families"]
+    _, estimate = call("/v1/estimates", COUNT, spend={"epsilon": "0.5"})
+    assert [(f["noise"], f["chosen"]) for f in estimate["families"]] == [("laplace", True), ("gaussian", False)]
+    laplace, gaussian = estimate["families"]
+    assert laplace["later"]["standard_error"] > gaussian["later"]["standard_error"]
+    assert {f["later"]["like_this"] for f in estimate["families"]} == {1}
     assert laplace["columns"][0]["half_width"] < gaussian["columns"][0]["half_width"]
     assert laplace["questions_left_after"]["gaussian"] < gaussian["questions_left_after"]["gaussian"]
     assert laplace["questions_left_after"]["laplace"] > 0
-    _, named = call("/v1/estimates", COUNT, spend={"epsilon": "0.5"}, noise="laplace")
-    assert [f["noise"] for f in named["families"]] == ["laplace", "gaussian"]
+    _, named = call("/v1/estimates", COUNT, spend={"epsilon": "0.5"}, noise="gaussian")
+    assert [f["noise"] for f in named["families"]] == ["gaussian", "laplace"]
     # What the estimate says would be left is what is left.
     _, answer = call("/v1/queries", COUNT, spend={"epsilon": "0.5"}, noise="laplace")
     assert answer["accounting"]["remaining"] == named["remaining_after"] == laplace["remaining_after"]

@@ -289,7 +289,7 @@ def test_what_a_spend_bought_goes_on_serving_it(limit: tuple[object, object], no
     """The first Gaussian answer after a Laplace one is a little smaller than later ones, which it serves for free."""
     whole = Fraction(str(limit[0]))
     leaf = after(account(*limit), Wish(epsilon=whole / 1000, noise=LAPLACE))
-    for amount in (whole / 1000, whole / 30, whole / 4):
+    for amount in (whole / 1000, whole / 30, whole / 9):
         wish = Wish(epsilon=min(amount, Fraction(1)), noise=noise)
         bought = ask(wish, (leaf,), dataset=POLICY)
         again = ask(wish, (leaf.after(bought.loss),), dataset=POLICY)
