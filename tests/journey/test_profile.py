@@ -59,8 +59,8 @@ def _by_name(items: list[dict[str, Any]], name: str) -> dict[str, Any]:
 
 
 def _has(told: dict[str, Any], true: float) -> bool:
-    """Whether the interval has the true value, with room for the one time in twenty."""
-    room = told["high"] - told["low"]
+    """Whether the interval has the true value, with room for the one time in twenty, when it may be narrow as well."""
+    room = max(told["high"] - told["low"], true / 10)
     return bool(told["low"] - room <= true <= told["high"] + room)
 
 
