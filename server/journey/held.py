@@ -198,10 +198,16 @@ def with_derived(
 def _offered(
     offer: _Offer, core: BoundedCore, charge: CoreCharge, stored: Stored, reuse: Reuse, account: Account
 ) -> tuple[str, Fraction] | None:
-    """The key and quality of the best stored release of another question that holds all columns of a core."""
+    """The key and quality of the best stored release of another question that holds all columns of a core.
+
+    The ledger serves the best release of a key. So only that one is offered: a better one may have been stored by a
+    version that wrote nothing for other questions.
+    """
     for release, sums in _candidates(offer, core, charge, stored, reuse, account):
         if offer.estimates(core, sums) is not None:
-            return release.core_key, release.quality
+            best = stored.free((release.core_key,), reuse, offer.question.principal, account)
+            if best is not None and best.id == release.id:
+                return release.core_key, release.quality
     return None
 
 

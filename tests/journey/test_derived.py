@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from server.journey import held
+from server.journey import held, running
 from server.services import Services
 from sql_rewrite import finer_groups
 from sql_rewrite.frames import Frame
@@ -222,3 +222,15 @@ def test_an_estimate_says_that_it_is_free(services: Services, analyst: Analyst) 
     (column,) = body["columns"]
     assert Fraction(body["families"][0]["price"]["epsilon"]) > 0
     assert column["name"]
+
+
+def test_a_better_release_without_what_it_holds_is_not_offered(
+    services: Services, analyst: Analyst, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shows that a release of an earlier version, which the ledger would serve for its key, makes no question fail."""
+    who, then = analyst(), "SELECT STDDEV(age), VAR_POP(age) FROM people"
+    asked(services, MOMENTS, who, epsilon="0.3")
+    assert is_free(asked(services, then, who, epsilon="0.04"))
+    monkeypatch.setattr(running, "for_others", lambda release, *_: release)
+    asked(services, MOMENTS, who, reuse="none")
+    assert not is_free(asked(services, then, who, epsilon="0.05"))
