@@ -169,6 +169,12 @@ LONG = "SELECT STRING_AGG(CAST(g.n AS VARCHAR), ',') OVER (ORDER BY g.n) AS t FR
 def test_texts_that_grow_with_the_square_of_their_rows_are_not_kept(services: Services, wards: str) -> None:
     """Shows that an answer with far more text than was released is none: refused where all of it is public; else a
     failure after the charge, of which the release is kept, so that another question about it is free."""
+    # An analyst of their own: releases of other tests must not answer what is to be charged here.
+    open_account(services.ledger, "writer", dataset="wards")
+
+    def ask(services: Services, sql: str) -> dict[str, Any]:
+        return answer_to(services, question(sql, "writer", dataset="wards"))
+
     with pytest.raises(Refused) as refused:
         ask(services, LONG)
     assert refused.value.findings[0].code == "too_large"
