@@ -606,7 +606,7 @@ SELECT QUANTILE_DISC(age, [0.1, 0.9])[2] FROM people
 SELECT education, MODE(sex), AVG(age) FROM people GROUP BY education
 
 -- answered
-SELECT sex, MODE(occupation), COUNT(*) AS n FROM people GROUP BY sex HAVING n > 10 ORDER BY n DESC
+SELECT sex, MODE(occupation), COUNT(*) AS n FROM people WHERE occupation <> 'PROMO tin' GROUP BY sex HAVING n > 10 ORDER BY n DESC
 
 -- answered
 SELECT SUM(smoker), SUM(age > 50) FROM people
