@@ -52,7 +52,6 @@ __all__ = [
     "Said",
     "formula_of",
     "is_never",
-    "never_together",
     "normal_predicate",
     "otherwise",
 ]
@@ -106,11 +105,6 @@ def normal_predicate(condition: Expression | None) -> Expression | None:
 def formula_of(condition: Expression) -> Formula:
     """What holds in the rows in which a condition is TRUE; `NEVER` where no row can be so."""
     return _merged(_said(condition, want=True))
-
-
-def never_together(first: Expression, second: Expression) -> bool:
-    """Whether no row can fulfil both conditions, whatever its values are: a proof where it is true."""
-    return is_never(Joined(every=True, parts=(_said(first, want=True), _said(second, want=True))))
 
 
 # --- conditions as formulas --------------------------------------------------------------------------------------

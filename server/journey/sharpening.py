@@ -158,12 +158,6 @@ def _own(charge: CoreCharge) -> tuple[tuple[str, Fraction], ...]:
     return charge.serving or ((charge.core_key, charge.quality),)
 
 
-def _served(charge: CoreCharge, wish: _Wish, base: StoredRelease) -> CoreCharge:
-    """A charge that a mean serves which is stored: before others, since it is the best one."""
-    least = base.quality if wish.width is not None or wish.least is None else wish.least
-    return replace(charge, serving=((wish.raised_key, least), *_own(charge)))
-
-
 def _charge(charge: CoreCharge, wish: _Wish, one: Raised, quality: Fraction) -> CoreCharge:
     """The charge of what is bought beside a stored release. What is made of both serves the same wish next time."""
     least = quality if wish.width is not None or wish.least is None else wish.least

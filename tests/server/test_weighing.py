@@ -10,15 +10,15 @@ from fractions import Fraction
 import pytest
 
 from accountant.account import Account
-from accountant.filter import DEFAULT_SHARES, FIRST_SHARES, NOTHING, DeltaShares
+from accountant.filter import DEFAULT_SHARES, FIRST_SHARES, DeltaShares
 from mechanisms.families import NoiseFamily
 from privacy.composition import compose
-from privacy.events import GaussianEvent, LaplaceEvent
+from privacy.events import GaussianEvent
 from server import pricing, weighing
 from server.calibrations import Calibrations
 from server.pricing import SMALL, Priced, Wish
 from tests.journey.test_joined_averages import bounded
-from tests.server.test_prices import account, ask, core_of, with_limits
+from tests.server.test_prices import account, ask, charged, core_of, with_limits
 
 POLICY = with_limits(epsilon_default=Fraction(1, 10))
 LAPLACE, GAUSSIAN = NoiseFamily.LAPLACE, NoiseFamily.GAUSSIAN
@@ -157,18 +157,8 @@ def test_a_larger_spend_never_costs_less(seed: int) -> None:
             source.choice(["1e-7", "1e-6", "1e-4"]),
             shares=source.choice([DEFAULT_SHARES, FIRST_SHARES]),
         )
-        history = NOTHING
-        for _ in range(source.randrange(5)):
-            scale = Fraction(source.randrange(1, 10_000), 100)
-            event = (
-                LaplaceEvent(l1_sensitivity=Fraction(1), scale=scale)
-                if source.random() < 0.6
-                else GaussianEvent(l2_squared=Fraction(1), variance=scale**2)
-            )
-            loss = compose([event])
-            if replace(leaf, spent=history).admits(loss):
-                history = history.add(loss, leaf.branches)
-        pairs = costs(replace(leaf, spent=history), source.choice(["count", "sum", "hidden"]))
+        leaf = charged(leaf, source, source.randrange(5))
+        pairs = costs(leaf, source.choice(["count", "sum", "hidden"]))
         assert not cheaper(pairs)
         assert all(one.cost <= one.epsilon for pair in pairs for one in pair)
         switched += any(less.family is not more.family for less, more in pairs)
