@@ -13,6 +13,7 @@ import numpy as np
 from mechanisms.gaussian_threshold import chance_per_group
 from mechanisms.interval import Floats
 from mechanisms.linear import upper_normal
+from mechanisms.measurement import root_up
 from privacy.conversions import gaussian_quantile
 
 __all__ = ["gaussian_reach", "laplace_reach", "laplace_tail", "normal_tail", "shown_alphas"]
@@ -34,8 +35,6 @@ def gaussian_reach(*, variance: Fraction, groups_per_unit: int, delta: Fraction)
 
     Errors: ValueError for a delta outside (0, 1) or below 10^-300.
     """
-    from mechanisms.measurement import root_up
-
     chance = chance_per_group(groups_per_unit=groups_per_unit, delta=delta)
     return root_up(variance) * gaussian_quantile(max(1 - chance, Fraction(1, 2)))
 
