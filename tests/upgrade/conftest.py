@@ -11,10 +11,10 @@ from migrations.upgrade import upgrade
 from tests.databases import EmptyDatabase, postgresql_server  # noqa: F401 - fixtures are found by their names
 from tests.upgrade.homes import LEFT, OldHome, copy_to, entries_of, unpack
 
-AT_NIGHT = ("0.2.1", "0.3.0", "0.5.0", "0.6.0", "0.7.0")
+AT_NIGHT = ("0.2.1", "0.3.0", "0.5.0", "0.6.0", "0.7.0", "0.9.0", "0.11.0")
 """Their homes have nothing that those of 0.2.0, 0.4.0 and later ones lack."""
 
-ON_SQLITE = ("0.4.0", "0.9.0")
+ON_SQLITE = ("0.4.0", "0.8.0")
 """Homes that were asked nothing that later ones were not: on PostgreSQL they are upgraded at night."""
 
 DATABASES = ("sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql))

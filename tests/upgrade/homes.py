@@ -73,8 +73,12 @@ _RELEASES = {
     "together": 2, "histogram": 1, "any": 1, "listed": 2,
     "middle": 1, "series": 1, "pairs": 1,
     "pivot": 1, "named": 1, "membership": 1, "dearer": 1, "returned": 1,
+    "laplace": 1, "moments": 1, "atoms": 1, "own_groups": 1,
 }  # fmt: skip
 """How many releases a question makes: an average may choose bounds, then a norm; two stages read a stored one."""
+
+_FROM_OTHERS = ("quantiles", "histogram")
+"""Questions that 0.13.0 answers from what others measured."""
 
 _OF_0_6 = ("norms", "weights", "values", "width", "median", "distinct", "within", "levels")
 _OF_0_7 = (*_OF_0_6, "stages", "choice", "quantiles", "first", "rows")
@@ -92,6 +96,13 @@ def _with_resources(left: Left) -> Left:
     return replace(left, queries=left.queries + 4, releases=left.releases + 1)
 
 
+def _with_sharing(left: Left) -> Left:
+    """With an answer that follows from the release of another question, and one that was sharpened."""
+    answered = (*left.answered, "derived")
+    paid = tuple(name for name in left.paid if name not in _FROM_OTHERS)
+    return replace(left, queries=left.queries + 2, releases=left.releases - 1, answered=answered, paid=paid)
+
+
 def _with_streams(left: Left) -> Left:
     """With a stream, a statistic and a second model, each a query; and the histogram that chose the model's bounds."""
     return replace(left, queries=left.queries + 3, releases=left.releases + 1)
@@ -99,6 +110,7 @@ def _with_streams(left: Left) -> Left:
 
 _OF_0_10 = (*_OF_0_9, "pivot", "named", "membership")
 _OF_PUBLIC = ("dearer", "returned")
+_OF_SHARING = ("laplace", "moments", "atoms", "own_groups")
 
 LEFT = {
     "0.1.0": Left(
@@ -117,6 +129,11 @@ LEFT = {
     "0.11.0": _with_streams(_with_resources(_with_sessions(_left_since_0_2("0018", "q_reserved", *_OF_0_10)))),
     "0.12.0": _with_streams(
         _with_resources(_with_sessions(_left_since_0_2("0020", "q_reserved", *_OF_0_10, *_OF_PUBLIC)))
+    ),
+    "0.13.0": _with_sharing(
+        _with_streams(
+            _with_resources(_with_sessions(_left_since_0_2("0022", "q_reserved", *_OF_0_10, *_OF_PUBLIC, *_OF_SHARING)))
+        )
     ),
 }
 
