@@ -25,6 +25,7 @@ from mechanisms.measurements.drawn_ranks import GaussianRanks, LaplaceRanks
 from mechanisms.measurements.gaussian import GaussianMeasurement
 from mechanisms.measurements.gaussian_combined import CombinedGaussian
 from mechanisms.measurements.gaussian_moments import GaussianMoments
+from mechanisms.measurements.gaussian_pairs import GaussianPairs
 from mechanisms.measurements.gaussian_threshold import GaussianThresholdMeasurement
 from mechanisms.measurements.laplace import LaplaceMeasurement
 from mechanisms.measurements.levels import GaussianLevels, LaplaceLevels
@@ -33,6 +34,7 @@ from mechanisms.measurements.named_ranks import GaussianBlocks, GaussianSmooth, 
 from mechanisms.measurements.truncated_geometric import TruncatedGeometricMeasurement
 from mechanisms.measurements.weighted_threshold import WeightedThresholdMeasurement
 from mechanisms.moment_weights import squares_of
+from mechanisms.pair_forms import PAIR_TIMES, has_pair_noise
 from mechanisms.samplers.undecided import require_scale
 from privacy.currency import MU_SQUARED, PURE, Currency
 from privacy.events import LaplaceEvent
@@ -86,6 +88,8 @@ class Law:
 
     name: str
     times: Fraction
+    between: tuple[Law, ...] = ()
+    """Laws between the first one and this, each with how many times its quality is enough in its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,9 +254,14 @@ class _Gaussian(Family):
     """Gaussian noise; groups are selected by a threshold on the noisy number of units, or on their noisy weight."""
 
     def law(self, core: CoreStatistics, *, pure: bool) -> Law | None:
-        """Factors of moments."""
+        """Factors of moments, and of the forms of pairs."""
         found = [squares for one in core.statistics if (squares := squares_of(one)) is not None]
-        return Law("moments", root_up(max(max(squares) for squares in found))) if found else None
+        moments = Law("moments", root_up(max(max(squares) for squares in found))) if found else None
+        if not any(map(has_pair_noise, core.statistics)):
+            return moments
+        if moments is None:
+            return Law("pairs", PAIR_TIMES)
+        return Law("moments and pairs", max(PAIR_TIMES, moments.times), (Law(moments.name, PAIR_TIMES),))
 
     def loss(self, amount: Fraction) -> Loss:
         return gaussian_loss(mu_squared=amount, delta=Fraction(0))
@@ -264,6 +273,8 @@ class _Gaussian(Family):
         kind: type[GaussianMeasurement | GaussianRanks | GaussianSmooth] = GaussianMeasurement
         if statistic.drawn is not None:
             kind = _GAUSSIAN_RANKS[statistic.drawn.method]
+        elif has_pair_noise(statistic):
+            kind = GaussianPairs
         elif squares_of(statistic) is not None:
             kind = GaussianMoments
         return kind.for_mu_squared(core=core, statistic=statistic, share=share, mu_squared=amount)
@@ -353,6 +364,7 @@ FAMILIES: Mapping[NoiseFamily, Family] = registered(
             measurements=(
                 GaussianMeasurement,
                 GaussianMoments,
+                GaussianPairs,
                 GaussianThresholdMeasurement,
                 GaussianMomentsThreshold,
                 WeightedThresholdMeasurement,

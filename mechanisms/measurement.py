@@ -130,6 +130,15 @@ class Measurement(ABC):
         The error of a coordinate is its noise and all rounding, in units of the grid.
         """
 
+    @property
+    def mixed(self) -> bool:
+        """Whether sums of one cell share draws, so that the sign of a weight matters."""
+        return False
+
+    def signed_quantile(self, weights: Floats, alpha: float) -> Floats:
+        """`quantile` of weights of any sign; the noise of each coordinate is symmetric, and mostly its own."""
+        return self.quantile(np.abs(weights), alpha)
+
     def widening(self, alpha: float) -> float:
         """How many times wider than by the law of its noise an interval has to be that misses with at most alpha.
 

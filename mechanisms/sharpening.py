@@ -17,6 +17,7 @@ from mechanisms.measurement import Measurement, narrow
 from mechanisms.measurements.gaussian import GaussianMeasurement
 from mechanisms.measurements.gaussian_combined import CombinedGaussian, as_kept, factors, means
 from mechanisms.measurements.gaussian_moments import GaussianMoments
+from mechanisms.measurements.gaussian_pairs import GaussianPairs
 from mechanisms.noisy_sums import NoisySums, released_columns
 from mechanisms.release import notes_of
 from mechanisms.released_table import ReleasedTable
@@ -31,7 +32,7 @@ _LARGE = 1024 * PICO
 """Differences beyond this are whole picos and one less, so that parts cost no more than the whole: the ledger counts in
 picos, and rounds each charge up."""
 
-_SUMMED: tuple[type[Measurement], ...] = (GaussianMeasurement, GaussianMoments, CombinedGaussian)
+_SUMMED: tuple[type[Measurement], ...] = (GaussianMeasurement, GaussianMoments, GaussianPairs, CombinedGaussian)
 """One independent draw on every sum. Kinds that are made of these, such as those of several levels, are not meant."""
 
 LOOKS_MAX = 64
@@ -84,10 +85,13 @@ def difference(
     drawn, together = [], []
     for before in stored:
         wish = wanted.measurement(core.name, before.statistic.name)
-        if type(wish) not in (GaussianMeasurement, GaussianMoments) or wish.statistic != before.statistic:
+        if (
+            type(wish) not in (GaussianMeasurement, GaussianMoments, GaussianPairs)
+            or wish.statistic != before.statistic
+        ):
             return None
         assert isinstance(wish, GaussianMeasurement)
-        if factors(wish) != factors(before):
+        if factors(wish) != factors(before) or wish.mixed != before.mixed:
             return None
         missing = (_mu_squared(wish) * scale - _mu_squared(before)) * times
         if missing <= 0:

@@ -28,6 +28,7 @@ from mechanisms.linear import weighted_quantiles
 from mechanisms.measurement import Integers, Law, Measurement, narrow, root_up
 from mechanisms.measurements.gaussian import GaussianMeasurement
 from mechanisms.measurements.gaussian_moments import GaussianMoments
+from mechanisms.measurements.gaussian_pairs import GaussianPairs
 from mechanisms.measurements.laplace import LaplaceMeasurement
 from mechanisms.noisy_sums import NoisySums
 from mechanisms.randomness import BitSource
@@ -36,7 +37,7 @@ from privacy.events import Event
 
 __all__ = ["Summed", "added_up", "adds_up", "summed"]
 
-_ADDED = frozenset({LaplaceMeasurement, GaussianMeasurement, GaussianMoments})
+_ADDED = frozenset({LaplaceMeasurement, GaussianMeasurement, GaussianMoments, GaussianPairs})
 """Noise that each coordinate of each cell has a draw of."""
 
 _FEW = 64
@@ -56,6 +57,15 @@ class Summed(Measurement):
 
     one: Measurement
     cells: int
+
+    @property
+    def mixed(self) -> bool:
+        """As of one cell."""
+        return self.one.mixed
+
+    def signed_quantile(self, weights: Floats, alpha: float) -> Floats:
+        """Signs matter where one cell's sums share draws."""
+        return self.quantile(weights if self.mixed else np.abs(weights), alpha)
 
     def event(self) -> Event:
         """None: the release that it is made of was paid for."""
@@ -139,7 +149,9 @@ def adds_up(measurement: Measurement, cells: int) -> bool:
     Different values of two cells may be equal, and no ranks are looked for in sums; of one cell both are what they are.
     """
     alone = measurement.statistic.tree is not None or measurement.statistic.distinct
-    return type(measurement) in _ADDED and (cells == 1 or not alone)
+    # Of many cells draws are not simulated one by one, and those of pairs go together.
+    many = measurement.mixed and cells > _FEW
+    return type(measurement) in _ADDED and (cells == 1 or not (alone or many))
 
 
 def summed(measurement: Measurement, cells: int) -> Measurement:

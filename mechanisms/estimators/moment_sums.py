@@ -173,7 +173,7 @@ def _bounded_ratio(
     measurement: Measurement, noisy: Floats, top: Floats, bottom: Floats, alpha: float, *, greatest: float
 ) -> tuple[Floats, Floats, Floats]:
     """Ends of a ratio that is known to lie in [0, greatest], and its standard error by the delta method."""
-    low, high, known = ratio_bounds(noisy, top, bottom, partial(measurement.quantile, alpha=alpha))
+    low, high, known = ratio_bounds(noisy, top, bottom, partial(measurement.signed_quantile, alpha=alpha))
     low = np.where(known, np.clip(low, 0, greatest), 0.0)
     high = np.where(known, np.clip(high, 0, greatest), greatest)
     # Far below any number of rows, and far enough from zero that wide noise over it stays finite.

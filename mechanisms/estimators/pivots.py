@@ -44,7 +44,11 @@ class Rows:
 
         A norm of the weights: symmetric log-concave noise (Meyer and Reisner 1991), with its rounding on top.
         """
-        sizes = np.abs(np.broadcast_to(weights, self.values.shape))
+        signed = np.broadcast_to(weights, self.values.shape)
+        if self.measurement.mixed:
+            together: Floats = self.measurement.signed_quantile(signed, alpha) * self.scale
+            return together
+        sizes = np.abs(signed)
         greatest = sizes.max(axis=-1, keepdims=True)
         shapes = np.maximum(np.where(greatest > 0, sizes / np.where(greatest > 0, greatest, 1.0), 1.0), 1e-12)
         result: Floats = self.measurement.quantile(shapes, alpha) * greatest[:, 0] * self.scale
@@ -94,7 +98,7 @@ class Pivot:
 def mean_within(rows: Rows, top: Floats, bottom: Floats, alpha: float) -> Box:
     """A ratio of linear forms that lies in [0, 1]: Fieller's set."""
     found = rows.values / rows.scale
-    low, high, known = ratio_bounds(found, top, bottom, partial(rows.measurement.quantile, alpha=alpha))
+    low, high, known = ratio_bounds(found, top, bottom, partial(rows.measurement.signed_quantile, alpha=alpha))
     low = np.where(known, np.clip(low, 0, 1), 0.0)
     high = np.where(known, np.clip(high, 0, 1), 1.0)
     count = np.maximum(rows.total(bottom), 1e-100)
@@ -135,6 +139,10 @@ def _changed(rows: Rows, changes: Sequence[Change], alpha: float) -> Floats:
     spread = np.zeros_like(rows.values)
     for factor, weights in changes:
         moved += factor * np.abs(rows.total(weights))
-        spread += factor[:, None] * np.abs(weights)
-    result: Floats = moved + rows.quantile(spread, alpha)
+        if rows.measurement.mixed:
+            # Signs matter there: a quantile is a norm, so that those of the parts are enough.
+            moved += factor * rows.quantile(weights, alpha)
+        else:
+            spread += factor[:, None] * np.abs(weights)
+    result: Floats = moved + (0.0 if rows.measurement.mixed else rows.quantile(spread, alpha))
     return result

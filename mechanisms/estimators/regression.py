@@ -177,6 +177,15 @@ class Mean(Pair):
         error = rows.deviation(top - value[:, None] * frame.one) / np.where(there, count, 1.0)
         return value, found.low, found.high, error, np.ones_like(there), there
 
+    def rows_of_noise(self, measurement: Measurement, *, alpha: float) -> float:
+        """Where sums share draws: the quantile of the distance from the middle, which is part of that at any mean."""
+        if not measurement.mixed:
+            return super(Mean, self).rows_of_noise(measurement, alpha=alpha)
+        nothing = np.zeros((1, measurement.statistic.coordinates), dtype=np.int64)
+        frame = Frame.of(measurement.statistic)
+        far = (frame.t if self.second else frame.s) - frame.one / 2
+        return float(rows_of(measurement, nothing).quantile(far, alpha)[0])
+
     def expected(self, measurement: Measurement, *, integer: bool, alpha: float) -> tuple[ExpectedError, ...]:
         """Of values spread evenly, and at most that of rows whose values all lie at the lower bounds.
 

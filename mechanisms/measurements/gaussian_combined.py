@@ -15,6 +15,8 @@ from mechanisms.interval import Floats, gaussian_two_sided
 from mechanisms.measurement import SCALE_BITS, Integers, Perturbed, root_up
 from mechanisms.measurements.gaussian import GaussianMeasurement
 from mechanisms.measurements.gaussian_moments import GaussianMoments
+from mechanisms.measurements.gaussian_pairs import GaussianPairs
+from mechanisms.pair_forms import FORMS, forms_of, own_sigmas
 from mechanisms.randomness import BitSource
 from mechanisms.samplers import rounded_gaussian
 from mechanisms.samplers.undecided import require_scale
@@ -49,6 +51,13 @@ class CombinedGaussian(GaussianMeasurement):
     looks: int
     carried: Fraction
     squares: tuple[Fraction, ...] = ()
+    paired: bool = False
+    """Whether `squares` are those of the forms of pairs, as of `GaussianPairs`."""
+
+    @property
+    def mixed(self) -> bool:
+        """Of pairs."""
+        return self.paired
 
     @classmethod
     def of(cls, first: GaussianMeasurement, second: GaussianMeasurement) -> tuple[Self, int]:
@@ -58,6 +67,7 @@ class CombinedGaussian(GaussianMeasurement):
         """
         assert first.statistic == second.statistic
         assert factors(first) == factors(second)
+        assert first.mixed == second.mixed
         before, added = first.scale_of_sums**2, second.scale_of_sums**2
         weight = _weight(before, added)
         part, rest = Fraction(weight, 1 << _WEIGHT_BITS), 1 - Fraction(weight, 1 << _WEIGHT_BITS)
@@ -78,6 +88,7 @@ class CombinedGaussian(GaussianMeasurement):
             looks=(first.looks if isinstance(first, CombinedGaussian) else 1) + 1,
             carried=dyadic_up(carried + Fraction(1, 1 << GUARD_BITS + 1), bits=32),
             squares=factors(second),
+            paired=second.mixed,
         )
         return mean, weight
 
@@ -97,8 +108,12 @@ class CombinedGaussian(GaussianMeasurement):
         """A weighted sum of normals is normal, at every look."""
         spread = np.sqrt((self.scaled(weights) ** 2).sum(axis=-1))
         reach = gaussian_two_sided(alpha) * self.widening(alpha)
-        result: Floats = reach * spread + self.rounding * weights.sum(axis=-1)
+        result: Floats = reach * spread + self.rounding * np.abs(weights).sum(axis=-1)
         return result
+
+    def signed_quantile(self, weights: Floats, alpha: float) -> Floats:
+        """The same: signs matter of pairs alone."""
+        return self.quantile(weights, alpha)
 
     def tail(self, weights: Floats, reach: float) -> Floats:
         """A weighted sum of normals is normal."""
@@ -108,12 +123,19 @@ class CombinedGaussian(GaussianMeasurement):
     @property
     def sigmas(self) -> tuple[Fraction, ...]:
         """The standard deviation of each coordinate, in units of the grid, rounded up; empty where all have `sigma`."""
+        if self.paired:
+            return own_sigmas(self.sigma, self.squares)
         return tuple(self.sigma if square == 1 else root_up(self.sigma**2 / square) for square in self.squares)
 
     def noise(self, count: int, bits: BitSource) -> npt.NDArray[np.int64]:
         """Noise of the mean's law, cell after cell: for simulations of its error, and nothing that is released."""
         if not self.squares:
             return rounded_gaussian(sigma=self.sigma, count=count, bits=bits)
+        if self.paired:
+            cells = -(-count // len(FORMS))
+            draws = [rounded_gaussian(sigma=sigma, count=cells, bits=bits) for sigma in self.sigmas]
+            mixed: npt.NDArray[np.int64] = (np.stack(draws, axis=-1) @ FORMS).reshape(-1)[:count]
+            return mixed
         sigmas, found = self.sigmas, np.empty(count, dtype=np.int64)
         for place, sigma in enumerate(sigmas):
             own = found[place :: len(sigmas)]
@@ -125,23 +147,30 @@ class CombinedGaussian(GaussianMeasurement):
         if not self.squares:
             return weights * float(self.sigma)
         assert weights.shape[-1] == len(self.squares)
-        own: Floats = weights * np.array([float(sigma) for sigma in self.sigmas])
+        own: Floats = (forms_of(weights) if self.paired else weights) * np.array(
+            [float(sigma) for sigma in self.sigmas]
+        )
         return own
 
     def variances(self, weights: Floats) -> Floats:
         """Of the noise of each coordinate, and of rounding."""
-        rounded = self.variance() - float(self.sigma) ** 2
+        rounded = 1 / 12 + float(self.carried) ** 2 / 3
         result: Floats = (self.scaled(weights) ** 2).sum(axis=-1) + rounded * (weights**2).sum(axis=-1)
         return result
 
     def quantile_single(self, alpha: float) -> int:
         """Of noise and all rounding. On the finest grid errors are whole: within the whole part of a reach."""
-        reach = float(self.sigma) * gaussian_two_sided(alpha) * self.widening(alpha)
+        reach = math.sqrt(self._spread) * gaussian_two_sided(alpha) * self.widening(alpha)
         return math.floor(reach * (1 + 1e-12) + self.rounding) + (self.grid > 1)
 
     def variance(self) -> float:
         """Of the mean, of the last rounding, and at most of those of its parts, which are spread evenly."""
-        return float(self.sigma) ** 2 + 1 / 12 + float(self.carried) ** 2 / 3
+        return self._spread + 1 / 12 + float(self.carried) ** 2 / 3
+
+    @property
+    def _spread(self) -> float:
+        """The variance of one sum without rounding: of pairs all forms are in it."""
+        return sum(float(sigma) ** 2 for sigma in self.sigmas) if self.paired else float(self.sigma) ** 2
 
     @property
     def rounding(self) -> float:
@@ -177,7 +206,7 @@ def means(
 
 def factors(measurement: GaussianMeasurement) -> tuple[Fraction, ...]:
     """The squared factors of the coordinates of a measurement; empty where all have the same noise."""
-    return measurement.squares if isinstance(measurement, CombinedGaussian | GaussianMoments) else ()
+    return measurement.squares if isinstance(measurement, CombinedGaussian | GaussianMoments | GaussianPairs) else ()
 
 
 def _weight(before: Fraction, added: Fraction) -> int:

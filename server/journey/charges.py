@@ -163,6 +163,8 @@ def serving_laws(
     for law in dict.fromkeys((drawn, best, None)):
         needed = drawn.times if law is None and drawn is not None and promised else 1
         yield law, quality * needed
+        for earlier in () if law is None else law.between:
+            yield earlier, quality * (earlier.times if promised else 1)
 
 
 def _earlier(

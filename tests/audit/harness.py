@@ -31,6 +31,7 @@ from mechanisms.families import NoiseFamily
 from mechanisms.measurement import root_up
 from mechanisms.measurements.gaussian import GaussianMeasurement
 from mechanisms.measurements.gaussian_moments import GaussianMoments
+from mechanisms.measurements.gaussian_pairs import GaussianPairs
 from mechanisms.measurements.laplace import LaplaceMeasurement
 from mechanisms.measurements.levels import GaussianLevels, LaplaceLevels
 from mechanisms.measurements.truncated_geometric import TruncatedGeometricMeasurement
@@ -382,9 +383,39 @@ def _factor_squared(measurement: GaussianMoments, place: int) -> Fraction:
     return inner[first].get(one, Fraction(1)) * (inner[second].get(two, Fraction(1)) if second else 1)
 
 
+_SIGNS = ((1, 1, 1, 1), (-1, -1, 1, 1), (-1, 1, -1, 1), (1, -1, -1, 1))
+"""In the audit's own words: the number of rows, both distances from the middles, and their product, of four sums."""
+
+
+def _forms(row: Sequence[int]) -> list[int]:
+    """The four forms of a pair's sums."""
+    return [sum(sign * value for sign, value in zip(signs, row, strict=True)) for signs in _SIGNS]
+
+
+def _check_pairs(call: Call) -> None:
+    """Noise on forms, 52, 37, 37 and 2 parts of 128 of the squared length, of which sums are combinations."""
+    measurement, event = call.measurement, call.event
+    assert isinstance(measurement, GaussianPairs)
+    assert isinstance(event, GaussianEvent)
+    step, bits = 4 * measurement.grid, FixedBits(call.seed)
+    root = Fraction(math.isqrt(event.variance.numerator), math.isqrt(event.variance.denominator))
+    require(root**2 == event.variance, "the variance is no square of a short number")
+    columns = [
+        rounded_gaussian(sigma=root_up((root / step) ** 2 * 128 / parts), count=len(call.exact), bits=bits).tolist()
+        for parts in (52, 37, 37, 2)
+    ]
+    for row, noisy, noise in zip(call.exact, call.noisy, zip(*columns, strict=True), strict=True):
+        coarse = [(form + step // 2) // step + int(own) for form, own in zip(_forms(row), noise, strict=True)]
+        wanted = [sum(_SIGNS[i][place] * coarse[i] for i in range(4)) for place in range(4)]
+        require(list(noisy) == wanted, f"{measurement.name}: the noise is not that of the charged event")
+
+
 def check_noise(call: Call) -> None:
     """The noise that was drawn is exactly the noise of the event that is charged."""
     measurement, event = call.measurement, call.event
+    if isinstance(measurement, GaussianPairs):
+        _check_pairs(call)
+        return
     grid = measurement.grid
     wide = on_nodes_alone(measurement.statistic)
     exact: Sequence[Sequence[int]] = [row[:wide] for row in call.exact]
@@ -507,6 +538,8 @@ def _check_coarse(call: Call, first: Any, second: Any, every: Sequence[Any], zer
         return (value + grid // 2) // grid * grid
 
     sides: list[list[Sequence[int]]] = [[one.get(key, zero) for key in every] for one in (first, second)]
+    if isinstance(call.measurement, GaussianPairs):
+        grid, sides = 4 * grid, [[_forms(row) for row in side] for side in sides]
     if isinstance(call.measurement, LaplaceLevels | GaussianLevels):
         sides = [list(nodes_of(call.measurement, side)) for side in sides]
     changes = [
@@ -523,6 +556,10 @@ def _check_coarse(call: Call, first: Any, second: Any, every: Sequence[Any], zer
             width, sigmas = statistic.coordinates, call.measurement.sigmas
             factors = [(call.measurement.sigma / sigma) ** 2 for sigma in sigmas]
             squares = sum((factors[i % width] * change**2 for i, change in enumerate(changes)), Fraction(0))
+        if isinstance(call.measurement, GaussianPairs):
+            root = call.measurement.sigma / 4
+            factors = [(root / sigma) ** 2 for sigma in call.measurement.sigmas]
+            squares = sum((factors[i % 4] * change**2 for i, change in enumerate(changes)), Fraction(0))
         require(squares <= event.l2_squared, "levels or rounding to the grid are not in the event")
 
 

@@ -16,8 +16,8 @@ import pytest
 
 from mechanisms import families
 from mechanisms import release as releasing
-from mechanisms.measurement import Perturbed
-from mechanisms.measurements import gaussian, gaussian_moments, laplace
+from mechanisms.measurement import Perturbed, root_up
+from mechanisms.measurements import gaussian, gaussian_moments, gaussian_pairs, laplace
 from mechanisms.measurements.gaussian import GaussianMeasurement
 from mechanisms.measurements.gaussian_threshold import GaussianThresholdMeasurement
 from mechanisms.measurements.laplace import LaplaceMeasurement
@@ -573,6 +573,12 @@ def middle_moments_with_too_little_noise(patch: pytest.MonkeyPatch) -> None:
 
     for module in (families, gaussian_moments):
         patch.setattr(module, "squares_of", greater)
+
+
+@planted("rounding to the grid are not in the event|not that of the charged event")
+def averages_of_two_columns_with_too_little_noise(patch: pytest.MonkeyPatch) -> None:
+    """The shared count of two columns gets the noise of a whole price, and both averages theirs of the same one."""
+    patch.setattr(gaussian_pairs, "own_sigmas", lambda sigma, squares: tuple(root_up(sigma**2 / 16) for _ in squares))
 
 
 @planted("forgets part of the L1 sensitivity")

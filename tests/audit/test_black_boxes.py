@@ -24,7 +24,7 @@ from mechanisms.measurements.gaussian_combined import CombinedGaussian
 from mechanisms.randomness import SystemBits
 from privacy.rank_tree import Drawn, QuantileMechanism
 from privacy.statistic import CoreStatistics
-from tests.mechanisms.support import FALSE_ALARM, cells_core, count, moments, scalar_core, selected_core
+from tests.mechanisms.support import FALSE_ALARM, cells_core, count, moments, scalar_core, selected_core, two_averages
 from tests.mechanisms.test_choices import chosen_core
 from tests.mechanisms.test_consistency import counted
 from tests.mechanisms.test_drawn_ranks import core_of as ranks_core
@@ -77,6 +77,15 @@ def of_moments(made: Measurement, side: int) -> Outcomes:
     row = np.array([width**2 // 4, width**2 // 2, width**2 // 4])
     noisy = perturb(made, np.tile(50 * row + side * row, (MANY, 1)), BITS).sums
     found: Outcomes = noisy @ np.array([1.0, 7.0, 1.0])
+    return found
+
+
+def of_pairs(made: Measurement, side: int) -> Outcomes:
+    """One row more with both values at an end, in the direction in which it is told from noise best."""
+    row = np.array([0, 0, 0, made.statistic.row_units])
+    noisy = perturb(made, np.tile(50 * row + side * row, (MANY, 1)), BITS).sums.astype(np.float64)
+    forms = noisy @ np.array([[1, -1, -1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, 1, 1, 1]])
+    found: Outcomes = forms @ np.array([52.0, 37.0, 37.0, 2.0])
     return found
 
 
@@ -189,6 +198,7 @@ def boxes() -> dict[str, Callable[[], Box]]:
         "discrete_laplace": lambda: noise(made_for(counts(), LAPLACE, pure=True), of_cells(50, 1), "scale", less),
         "gaussian": lambda: noise(made_for(counts(), GAUSSIAN), of_cells(50, 1), "sigma", less),
         "gaussian_moments": lambda: noise(made_for(scalar_core([moments()], []), GAUSSIAN), of_moments, "sigma", less),
+        "gaussian_pairs": lambda: noise(made_for(scalar_core([two_averages()], []), GAUSSIAN), of_pairs, "sigma", less),
         "truncated_geometric": lambda: noise(
             made_for(selected_core(), LAPLACE, delta="0.02"), of_cells(50, 1), "epsilon", 1 / less
         ),

@@ -25,10 +25,24 @@ def quantiles() -> None:
         audited(world, "SELECT MEDIAN(y) FROM people", unit)
 
 
+def averages() -> None:
+    """Averages of two columns that no row lacks, of persons and of their visits, with Gaussian noise."""
+    world = scene([{}, {}, {}], [{"person_id": i % 3} for i in range(8)])
+    for unit in range(3):
+        audited(world, "SELECT AVG(person_id % 2), AVG(person_id % 3) FROM people", unit, gaussian=True)
+        audited(world, "SELECT k, AVG(visit_id % 5), AVG(person_id % 3) FROM visits GROUP BY k", unit, gaussian=True)
+
+
+def test_averages_of_two_columns_pass_the_audit() -> None:
+    """Twin: without a planted bug the same triples are found to hold."""
+    averages()
+
+
 FORCED: Mapping[str, Callable[[], object]] = {
     "one_level_of_a_tree": quantiles,
     "intervals_that_overlap": quantiles,
     "a_place_for_null": quantiles,
+    "averages_of_two_columns_with_too_little_noise": averages,
     "high_half_of_a_sum_lost": lambda: audited(beyond_64_bits(), "SELECT VAR_POP(y) FROM visits", 1),
 }
 """Bugs that few random scenes or queries would show: the same audit on data that does comes first."""

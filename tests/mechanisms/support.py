@@ -138,6 +138,21 @@ def moments(
     )
 
 
+def two_averages(name: str = "p", *, first: int = 2**11, second: int = 2**10) -> Statistic:
+    """The pairs by which averages of two columns are measured: y in steps of a half, x in steps of 2 from 7 on."""
+    return Statistic(
+        name=name,
+        kind=StatisticKind.PRODUCTS,
+        sensitivity=sensitivity(first * second, l0=4),
+        coordinates=4,
+        encoding=Encoding(Fraction(0), Fraction(1, 2), 0, first),
+        degree=1,
+        second=Encoding(Fraction(7), Fraction(2), 0, second),
+        second_degree=1,
+        parts=2,
+    )
+
+
 def bernstein(values: np.ndarray[Any, Any], *, width: int, degree: int, nulls: int | None = None) -> list[int]:
     """The exact coordinates of one cell."""
     t = values.astype(object)

@@ -69,7 +69,7 @@ def test_variances_of_rounded_noise(scale: Fraction) -> None:
 def test_a_ratio_without_a_denominator_has_no_bounds() -> None:
     """Where the noisy denominator is within its noise the flag is down; elsewhere the ends enclose the ratio."""
     noisy = np.array([[50.0, 50.0], [1.0, 2.0], [-5.0, 3.0], [1000.0, 1.0]])
-    low, high, known = ratio_bounds(noisy, np.array([0.0, 1.0]), np.ones(2), lambda w: 5 * w.sum(axis=-1))
+    low, high, known = ratio_bounds(noisy, np.array([0.0, 1.0]), np.ones(2), lambda w: 5 * np.abs(w).sum(axis=-1))
     assert known.tolist() == [True, False, False, True]
     ratio = noisy[:, 1] / noisy.sum(axis=1)
     assert (low[known] < ratio[known]).all()
