@@ -77,6 +77,9 @@ class Ledger(Reads):
         self._owner: OwnerLock | None = None
         self._writer: Writer | None = None
         self._high_water = HighWater(high_water) if high_water is not None else None
+        self.mark_made = False
+        """Whether there was no mark of a PostgreSQL ledger that has entries, so that one was made: right on a machine
+        that is new to the ledger; on another one it means that the mark was lost, and with it what it had seen."""
         try:
             opened = OpenedFile(path)
             with self._read() as connection:
@@ -378,6 +381,10 @@ class Ledger(Reads):
             if not readable:
                 return {"ledger_sequence": sequence, "mark": "unreadable"}
             if mark is None:
+                if sequence and connection.dialect.name == "sqlite":
+                    # On one machine the mark is older than the first entry: somebody removed it, or its disk is gone.
+                    return {"ledger_sequence": sequence, "mark": "missing"}
+                self.mark_made = sequence > 0
                 self._high_water.write(Mark(ledger=self.identity, sequence=sequence, hash=digest))
                 return None
             there: str | None = GENESIS

@@ -61,13 +61,13 @@ def require_newest(revision: str | None) -> None:
         raise SchemaTooNew("the database has a schema that this program does not know")
 
 
-def upgrade(url: str) -> str:
-    """Migrates to the newest revision and returns it. Safe to run again and from several processes at once.
+def upgrade(url: str, *, revision: str | None = None) -> str:
+    """Migrates to that revision, by default the newest, and returns it. Safe to run again and from several processes.
 
     Everything happens in one transaction: it is all there or nothing. Raises SchemaTooNew when the database has a
-    revision that this code does not know.
+    revision that this code does not know, or is to get one.
     """
-    newest = head()
+    newest = head() if revision is None else revision
     engine = open_engine(url, foreign_keys=False)
     try:
         with engine.connect() as connection:
@@ -83,14 +83,15 @@ def upgrade(url: str) -> str:
                 connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
             known = {script.revision for script in ScriptDirectory.from_config(configuration()).walk_revisions()}
             present = _present(connection)
-            if present is not None and present not in known:
+            unknown = next((one for one in (present, newest) if one is not None and one not in known), None)
+            if unknown is not None:
                 raise SchemaTooNew(
-                    f'the database has schema revision "{present}", which is newer than this program; '
+                    f'the database has schema revision "{unknown}", which is newer than this program; '
                     "run the program that wrote it"
                 )
             config = configuration()
             config.attributes["connection"] = connection
-            command.upgrade(config, "head")
+            command.upgrade(config, newest)
             if connection.dialect.name == "sqlite":
                 broken = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchall()
                 if broken:

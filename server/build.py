@@ -32,6 +32,7 @@ from server.datasets.invented import Invented, with_sources
 from server.jobs import JobPool
 from server.journey.pace import Pace
 from server.journey.reuse import Stored
+from server.log import logger
 from server.matrix import sql_matrix
 from server.models.models import Models
 from server.models.quoting import Quotes
@@ -138,6 +139,7 @@ def _checks(private: PrivateEngine, shell: ShellEngine, ledger: Ledger, catalogu
     """
     return (
         Check("ledger", ledger.check_writable),
+        Check("high_water", lambda: _ready(not ledger.high_water_failed, "the high-water mark cannot be written")),
         Check("engine", lambda: _ready(private.usable())),
         Check("shell", lambda: _ready(shell.usable())),
         Check("snapshots", catalogue.require_snapshots),
@@ -173,6 +175,8 @@ def _started(settings: Settings, incidents: Incidents, started: contextlib.ExitS
     url, instance = settings.database(), settings.instance or f"{os.getpid()}-{secrets.token_hex(4)}"
     ledger = Ledger(url, instance=instance, high_water=settings.high_water())
     started.callback(ledger.close)
+    if ledger.mark_made:
+        logger().warning("high_water_missing", file=str(settings.high_water()))
     registry = Registry(url, secret=settings.keys_secret(), clock=utc_now)
     started.callback(registry.close)
     catalogue = open_catalogue(settings, registry)
@@ -250,6 +254,6 @@ def build_services(settings: Settings) -> Services:
         return services
 
 
-def _ready(ready: bool) -> None:  # noqa: FBT001 - a check raises
+def _ready(ready: bool, why: str = "no engine worker is ready") -> None:  # noqa: FBT001 - a check raises
     if not ready:
-        raise RuntimeError("no engine worker is ready")
+        raise RuntimeError(why)

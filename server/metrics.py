@@ -45,7 +45,11 @@ class Metrics:
         self.failed_keys = Counter(
             "noisegate_failed_keys", "Requests whose API key was not accepted.", registry=self._registry
         )
-
+        self.high_water_failed = Gauge(
+            "noisegate_high_water_failed",
+            "1 while the ledger's high-water mark cannot be written: a restored backup might go unnoticed.",
+            registry=self._registry,
+        )
         self.incidents = Counter(
             "noisegate_incidents",
             "Faults of the server on generated statements: engine_error, unplannable. Each has an incident in the log.",

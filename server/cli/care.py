@@ -6,27 +6,52 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from server.cli.backups import audit_words
 from server.cli.failure import CommandFailed, UsageError
 from server.cli.options import Here, option
-from server.cli.output import table
+from server.cli.output import progress, table
 
 if TYPE_CHECKING:
     from accountant.audit import AuditReport
+    from server.home import Home
+    from server.settings import Settings
 
 __all__ = ["audit", "migrate"]
 
 
-def migrate(here: Here) -> None:
+def migrate(
+    *,
+    rehearse: bool = option("--rehearse", "Try it on a copy, audit that, and change nothing.", False),
+    here: Here,
+) -> None:
     """Bring the ledger to the schema of this version."""
     from migrations.upgrade import current, upgrade
 
     place = here.place()
     settings = place.settings()
+    if rehearse:
+        _rehearse(place, settings, here)
+        return
     place.create()
     before = current(settings.database()) if place.has_ledger(settings) else None
     after = upgrade(settings.database())
     outcome = "already; nothing to do" if before == after else f"now (before: {before})" if before else "now"
     here.show({"before": before, "after": after}, [f"The ledger has schema {after} {outcome}."])
+
+
+def _rehearse(place: Home, settings: Settings, here: Here) -> None:
+    from server.backups import rehearse
+
+    place.require(settings)
+    with progress("upgrading a copy of the ledger"):
+        done = rehearse(settings)
+    lines = [
+        f"On a copy the ledger got schema {done.after} (now: {done.before}). {audit_words(done.audit)}",
+        "Nothing was changed. Before the real one: noisegate backup FILE",
+    ]
+    findings = [asdict(finding) for finding in done.audit.findings]
+    body = {"before": done.before, "after": done.after, "ok": done.audit.ok, "findings": findings}
+    here.show(body, lines, failed=not done.audit.ok)
 
 
 def audit(

@@ -157,6 +157,12 @@ def _ledger(place: Home, settings: Settings) -> Result:
     with place.ledger(settings) as ledger:
         ledger.check_writable()
         accounts = len(ledger.accounts())
+        if ledger.high_water_failed:
+            advice = "A restored backup might go unnoticed. Make its folder writable (high_water_file)."
+            return Result(FAIL, f"the high-water mark {settings.high_water()} cannot be written", advice)
+    if ledger.mark_made:
+        advice = "Right on a machine that is new to this ledger. Otherwise find out who removed it."
+        return Result(WARN, f"there was no high-water mark at {settings.high_water()}; one was made", advice)
     kind = "SQLite" if settings.database().startswith("sqlite") else "PostgreSQL"
     return Result(OK, f"{kind}, schema of this version, durable, {accounts} accounts")
 

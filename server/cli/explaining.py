@@ -88,8 +88,9 @@ _PROGRAM: dict[str, str] = {
         SQLite: keep the home on a local disk (not on a network share).
         PostgreSQL: switch fsync, full_page_writes and synchronous_commit on.""",
     "accountant.errors.LedgerBehind": """cannot write: the ledger is older than its high-water mark
-        A backup was put back, or the file was edited: charges are missing that people have answers for.
-        Put the newest ledger back if you have it. Otherwise, after lowering the limits if you know better:
+        A backup was put back, the file was edited, or the mark is lost: charges were made that are missing now.
+        Put the newest ledger and the mark back if you have them.
+        Otherwise accept it, and lower the limits then by what you know was spent:
         noisegate audit --acknowledge-restore --actor YOU --reason "why"
         """,
     "accountant.errors.LedgerUnavailable": """could not reach the ledger's database
@@ -121,6 +122,7 @@ _PROGRAM: dict[str, str] = {
 _REFUSALS = frozenset(
     (
         "server.administration.refusal.ActRefused",
+        "server.backups.archive.BackupRefused",
         "server.datasets.finding.DatasetFileRefused",
         "server.datasets.inspecting.DataRefused",
     )
@@ -198,10 +200,11 @@ def failure_of(refused: Exception | Refusal) -> CommandFailed:
     """The message of a refused act, or of a data or dataset file that is not usable. Nothing was changed."""
     from server.administration.profile_refusals import UnpricedProfile
     from server.administration.refusal import ActRefused, FaultyDataset, Refusal
+    from server.backups.archive import BackupRefused
     from server.datasets import DatasetFileRefused
     from server.datasets.inspecting import DataRefused
 
-    if isinstance(refused, DataRefused):
+    if isinstance(refused, DataRefused | BackupRefused):
         return CommandFailed(refused.finding)
     if isinstance(refused, DatasetFileRefused):
         return _findings_failure(refused.errors)

@@ -30,7 +30,7 @@ Json = dict[str, Any]
 _GROUPS = "dataset|key|budget"
 _COMMAND = re.compile(
     rf"(?<![\w./-])noisegate ((?:{_GROUPS})(?: [a-z]+)?|up|serve|migrate|init|query|estimate|datasets|describe"
-    r"|completion|audit|doctor)\b"
+    r"|backup|restore|completion|audit|doctor)\b"
 )
 _NO_HOME = frozenset(("init", "dataset check", "dataset upgrade", "completion", *_GROUPS.split("|")))
 """Commands that read files only, or are not a command yet: advice names no home with them."""

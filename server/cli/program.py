@@ -17,6 +17,7 @@ import typer
 from server.cli import (
     access,
     asking,
+    backups,
     batches,
     care,
     datasets,
@@ -74,6 +75,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "webhook show": webhooks.show, "webhook remove": webhooks.remove,
     "stream open": streams.open_stream, "stream ask": streams.ask, "stream list": streams.list_streams,
     "stream show": streams.show, "stream close": streams.close,
+    "backup": backups.backup, "restore": backups.bring_back,
     "audit": care.audit, "doctor": doctor.doctor, "completion": completion,
     "dataset check": datasets.check_file, "dataset upgrade": datasets.upgrade_file, "dataset add": datasets.add,
     "dataset list": datasets.list_datasets, "dataset remove": datasets.remove,

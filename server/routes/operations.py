@@ -121,7 +121,8 @@ async def get_health(access: Annotated[Caller, Depends(PUBLIC)]) -> Response:
     **describe(
         "getReadiness",
         "Report whether queries can be served",
-        "The ledger can be written, the engines have workers, every attached dataset can be read and has its snapshot. "
+        "The ledger and its high-water mark can be written, the engines have workers, every attached dataset can be "
+        "read and has its snapshot. "
         "No key, no detail.",
         tag="Operation",
         answers={
@@ -182,6 +183,7 @@ async def get_metrics(request: Request, caller: Annotated[Caller, Depends(METRIC
     """GET /metrics."""
     metrics = request.app.state.metrics
     metrics.queries_running.set(services_of(request).jobs.in_flight)
+    metrics.high_water_failed.set(services_of(request).ledger.high_water_failed)
     metrics.count_incidents(services_of(request).incidents.counts())
     return Response(metrics.render(), headers={"Content-Type": CONTENT_TYPE_LATEST, "Cache-Control": "no-store"})
 
