@@ -42,13 +42,20 @@ class Lattice:
     """The number of values of each key, and the measured levels, each with the whole number that its sums are times.
 
     Noise is of one scale on all of them, so a sum of weight w has the w-th part of it. The finest level is measured.
+
+    A size may be that of one digit of the place of a value in an order: `axes` says of each key how many values it has,
+    and how many of `sizes` are its digits. Places behind its last value are nodes that are measured as any other, and
+    no cells (consistency.md, Proposition 6). Without `axes` each of the sizes is a key.
     """
 
     sizes: tuple[int, ...]
     weights: tuple[tuple[Level, int], ...]
+    axes: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
         assert all(size >= 1 for size in self.sizes)
+        assert not self.axes or sum(digits for _, digits in self.axes) == len(self.sizes)
+        assert all(0 < count <= room for (count, _), room in zip(self.axes, self._rooms, strict=True) if self.axes)
         assert all(weight >= 1 for _, weight in self.weights)
         levels = [level for level, _ in self.weights]
         assert len(set(levels)) == len(levels)
@@ -58,25 +65,50 @@ class Lattice:
     @classmethod
     def of(cls, text: str) -> Self:
         """The lattice of a text that `text` gave. Errors: ValueError for another one."""
-        sizes, *levels = text.split(" ")
-        weights = []
+        named, *levels = text.split(" ")
+        axes, weights = [], []
         for one in levels:
             weight, places = one.split("*")
             weights.append((tuple(map(int, places.split(","))) if places else (), int(weight)))
+        sizes: list[int] = []
+        for key in named.split("x"):
+            count, digits = key.split(":") if ":" in key else (key, key)
+            sizes += map(int, digits.split("."))
+            axes.append((int(count), digits.count(".") + 1))
         try:
-            return cls(tuple(map(int, sizes.split("x"))), tuple(weights))
+            return cls(tuple(sizes), tuple(weights), tuple(axes) if ":" in named else ())
         except AssertionError:
             raise ValueError("it is not the text of a lattice") from None
 
     @property
     def text(self) -> str:
-        """Sizes and levels as one string: `6x2 2*0,1 1*` is 6 times 2 cells of weight 2, and a total of weight 1."""
+        """Sizes and levels as one string: `6x2 2*0,1 1*` is 6 times 2 cells of weight 2, and a total of weight 1.
+
+        `100:4.5.5` in place of a size are the digits of a key of 100 values.
+        """
         levels = (f"{weight}*{','.join(map(str, level))}" for level, weight in self.weights)
-        return " ".join(("x".join(map(str, self.sizes)), *levels))
+        return " ".join(("x".join(self._named()), *levels))
+
+    def _named(self) -> Iterator[str]:
+        sizes = iter(map(str, self.sizes))
+        for count, digits in self.axes or ((size, 1) for size in self.sizes):
+            own = ".".join(itertools.islice(sizes, digits))
+            yield own if own == str(count) else f"{count}:{own}"
+
+    @property
+    def _rooms(self) -> tuple[int, ...]:
+        """Of each key with axes, for how many values its digits have room."""
+        sizes = iter(self.sizes)
+        return tuple(math.prod(itertools.islice(sizes, digits)) for _, digits in self.axes)
 
     @property
     def cells(self) -> int:
-        """Cells of the finest level."""
+        """Cells, of which an exact sum is given and an estimate released."""
+        return math.prod(count for count, _ in self.axes) if self.axes else self.room
+
+    @property
+    def room(self) -> int:
+        """Groups of the finest level: the cells, and the places of digits that no value has."""
         return math.prod(self.sizes)
 
     @property
@@ -89,8 +121,8 @@ class Lattice:
         return math.prod(self.sizes[place] for place in level)
 
     def merged(self, level: Level) -> int:
-        """How many cells of the finest level are in each cell of a level."""
-        return self.cells // self.cells_of(level)
+        """How many groups of the finest level are in each group of a level."""
+        return self.room // self.cells_of(level)
 
     def stacked(self, exact: Integers) -> Integers:
         """The sums of all nodes (nodes x coordinates), times their weights, from those of the cells."""
@@ -99,7 +131,7 @@ class Lattice:
         most = max(weight for _, weight in self.weights) * cells
         greatest = max(1, abs(int(exact.max())), abs(int(exact.min()))) if exact.size else 1
         whole = exact if exact.dtype == np.int64 and greatest * most <= _SAFE else exact.astype(object)
-        tensor = whole.reshape(*self.sizes, coordinates)
+        tensor = self._wide(whole[None])[0]
         parts = [
             (tensor.sum(axis=self._away(level)) * weight).reshape(-1, coordinates) for level, weight in self.weights
         ]
@@ -119,12 +151,13 @@ class Lattice:
             part = noisy[start : start + count].astype(object) * weight
             right = right + part.reshape(*self._kept(level), coordinates)
             start += count
-        common = math.lcm(*(self.eigenvalue(kept) for kept in _subsets(len(self.sizes))))
+        effects = {kept: self.eigenvalue(kept) for kept in _prefixes(self.chains)}
+        common = math.lcm(*effects.values())
         tops = np.zeros_like(right)
         for kept, component in self._components(right):
-            tops = tops + component * (common // self.eigenvalue(kept))
-        bottom = common * self.cells
-        below = np.cumsum(tops.reshape(-1, coordinates), axis=0)
+            tops = tops + component * (common // effects[kept])
+        bottom = common * self.room
+        below = np.cumsum(self._cells_of(tops[None])[0], axis=0)
         whole = (2 * below + bottom) // (2 * bottom)
         return narrow(np.diff(whole, axis=0, prepend=np.zeros((1, coordinates), dtype=object)))
 
@@ -140,15 +173,15 @@ class Lattice:
             part = flat[:, start : start + count] * weight
             right += part.reshape(len(flat), *self._kept(level), coordinates)
             start += count
-        return self._solved(right).reshape(*rows, self.cells, coordinates)
+        return self._cells_of(self._solved(right)).reshape(*rows, self.cells, coordinates)
 
     def spread(self, weights: Floats) -> Floats:
         """How much the noise of each node takes part in weighted sums of estimates of the cells.
 
         Shape: ... x cells x coordinates to ... x nodes x coordinates.
         """
-        *rows, _, coordinates = weights.shape
-        tensor = weights.reshape(-1, *self.sizes, coordinates)
+        *rows, cells, coordinates = weights.shape
+        tensor = self._wide(weights.reshape(-1, cells, coordinates))
         solved = self._solved(tensor)
         parts = [
             (solved.sum(axis=tuple(axis + 1 for axis in self._away(level))) * weight).reshape(
@@ -162,7 +195,7 @@ class Lattice:
         """The solution of the normal equations in floats, for each of the rows (rows x keys x coordinates)."""
         solved = np.zeros_like(tensor)
         for kept, component in self._components(tensor, first=1):
-            solved = solved + component / (self.eigenvalue(kept) * self.cells)
+            solved = solved + component / (self.eigenvalue(kept) * self.room)
         return solved
 
     def eigenvalue(self, kept: Level) -> int:
@@ -190,21 +223,70 @@ class Lattice:
     def _kept(self, level: Level) -> tuple[int, ...]:
         return tuple(size if axis in level else 1 for axis, size in enumerate(self.sizes))
 
-    def _components(
-        self, tensor: npt.NDArray[_Number], *, first: int = 0, key: int = 0
-    ) -> Iterator[tuple[Level, npt.NDArray[_Number]]]:
-        """The parts of cells that are effects of some keys from `key` on, times the number of their values.
+    def _wide(self, tensor: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
+        """Cells (rows x cells x coordinates) by digits (rows x sizes x coordinates), zero where no cell is."""
+        rows, _, coordinates = tensor.shape
+        if not self.axes:
+            return tensor.reshape(rows, *self.sizes, coordinates)
+        wide: npt.NDArray[_Number] = np.zeros((rows, *self._rooms, coordinates), dtype=tensor.dtype)
+        counts: list[int] = [count for count, _ in self.axes]
+        wide[(slice(None), *map(slice, counts))] = tensor.reshape(rows, *counts, coordinates)
+        return wide.reshape(rows, *self.sizes, coordinates)
 
-        The keys are the axes from `first` on.
+    def _cells_of(self, tensor: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
+        """The way back: rows x cells x coordinates."""
+        rows, coordinates = len(tensor), tensor.shape[-1]
+        if self.axes:
+            wide = tensor.reshape(rows, *self._rooms, coordinates)
+            tensor = wide[(slice(None), *(slice(count) for count, _ in self.axes))]
+        return tensor.reshape(rows, -1, coordinates)
+
+    @property
+    def chains(self) -> tuple[Level, ...]:
+        """The keys in chains, such that each measured level that has a key has all that are before it in its chain."""
+        return _chains(len(self.sizes), tuple(level for level, _ in self.weights))
+
+    def _components(
+        self, tensor: npt.NDArray[_Number], *, first: int = 0, chain: int = 0
+    ) -> Iterator[tuple[Level, npt.NDArray[_Number]]]:
+        """The parts of cells that are effects of some keys, times `room`, of the chains from `chain` on.
+
+        Effects of one chain that have the same eigenvalue are one part: consistency.md, Proposition 6. The keys are the
+        axes from `first` on.
         """
-        if key == len(self.sizes):
+        if chain == len(self.chains):
             yield (), tensor
             return
-        whole: npt.NDArray[_Number] = tensor.sum(axis=first + key, keepdims=True)
-        yield from self._components(whole, first=first, key=key + 1)
+        places: Level = self.chains[chain]
         kept: Level
-        for kept, part in self._components(tensor * self.sizes[key] - whole, first=first, key=key + 1):
-            yield (key, *kept), part
+        length: int
+        before: npt.NDArray[_Number] | None = None
+        for length in range(len(places) + 1):
+            away = tuple(first + place for place in places[length:])
+            means = tensor.sum(axis=away, keepdims=True) * math.prod(self.sizes[place] for place in places[:length])
+            part: npt.NDArray[_Number] = means if before is None else means - before
+            before = means
+            for kept, component in self._components(part, first=first, chain=chain + 1):
+                yield tuple(sorted((*places[:length], *kept))), component
+
+
+@lru_cache(maxsize=64)
+def _chains(keys: int, levels: tuple[Level, ...]) -> tuple[Level, ...]:
+    chains: list[list[int]] = []
+    for place in range(keys):
+        holding = [level for level in levels if place in level]
+        chain = next((one for one in chains if all(one[-1] in level for level in holding)), None)
+        if chain is None:
+            chains.append([place])
+        else:
+            chain.append(place)
+    return tuple(map(tuple, chains))
+
+
+def _prefixes(chains: tuple[Level, ...]) -> Iterator[Level]:
+    """The keys of each part: of every chain the first ones."""
+    for lengths in itertools.product(*(range(len(chain) + 1) for chain in chains)):
+        yield tuple(sorted(place for chain, length in zip(chains, lengths, strict=True) for place in chain[:length]))
 
 
 @lru_cache(maxsize=16)

@@ -36,13 +36,14 @@ from mechanisms.measurements.weighted_threshold import WeightedThresholdMeasurem
 from mechanisms.moment_weights import squares_of
 from mechanisms.pair_forms import PAIR_TIMES, has_pair_noise
 from mechanisms.samplers.undecided import require_scale
+from mechanisms.trees import running_tree
 from privacy.currency import MU_SQUARED, PURE, Currency
 from privacy.events import LaplaceEvent
 from privacy.events.gaussian import gaussian_loss
 from privacy.loss import Loss
 from privacy.policy import KeyValue
 from privacy.rank_tree import QuantileMechanism
-from privacy.statistic import CoreStatistics, Statistic, StatisticKind
+from privacy.statistic import CoreStatistics, RunningSums, Statistic, StatisticKind
 
 __all__ = [
     "BY_MECHANISM",
@@ -121,10 +122,13 @@ class Family(ABC):
 
     def lattice(self, core: CoreStatistics) -> Lattice | None:
         """The levels of a core that are measured with this noise; None where only the finest one is. Reads no data."""
-        if self.power is None or not core.levels or core.keys.domain is None or len(core.keys.domain) > CELLS_MAX:
+        asked = core.levels or core.running is not None
+        if self.power is None or not asked or core.keys.domain is None or len(core.keys.domain) > CELLS_MAX:
             return None
         if any(statistic.drawn is not None for statistic in core.statistics):
             return None  # what is drawn in a group is not a sum
+        if core.running is not None:
+            return _tree_of(core.keys.domain, core.running, self.power, core.keys.groups_per_unit)
         return _lattice_of(core.keys.domain, core.levels, self.power, core.keys.groups_per_unit)
 
     def measurement_of_levels(
@@ -180,6 +184,13 @@ def _lattice_of(
     """The levels that are measured of a domain; None where the finest alone is: also of what is not a product."""
     sizes = sizes_of(domain)
     return None if sizes is None else chosen_lattice(sizes, levels, power=power, groups=groups)
+
+
+@lru_cache(maxsize=64)
+def _tree_of(domain: tuple[tuple[KeyValue, ...], ...], sums: RunningSums, power: int, groups: int) -> Lattice | None:
+    """The tree by which running sums of a domain are measured; None where its cells alone are."""
+    counts = sizes_of(domain)
+    return None if counts is None else running_tree(counts, sums, power=power, groups=groups)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,26 @@ error of the very sums that are asked for. Reads no data.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
-from mechanisms.consistency import CELLS_MAX, Lattice, Level, chosen_lattice
+import numpy as np
+import numpy.typing as npt
+
+from mechanisms.consistency import CELLS_MAX, WEIGHT_MAX, WORSE, WORTH, Lattice, Level, chosen_lattice
 from mechanisms.interval import Floats
+from privacy.statistic import RunningSums
 
-__all__ = ["DIGITS_MAX", "bases_of", "flat_error", "prefixes", "tree_error", "tree_of"]
+__all__ = [
+    "DIGITS_MAX",
+    "bases_of",
+    "flat_error",
+    "prefixes",
+    "ranges_error",
+    "running_tree",
+    "running_weights",
+    "tree_error",
+    "tree_of",
+]
 
 DIGITS_MAX = 5
 """Most levels below the root."""
@@ -34,6 +49,165 @@ def bases_of(count: int) -> tuple[tuple[int, ...], ...]:
             if top >= 2 and math.prod(bases) <= CELLS_MAX:
                 found[bases] = None
     return tuple(found)
+
+
+def ranges_error(
+    bases: tuple[int, ...],
+    weights: tuple[int, ...],
+    ends: npt.ArrayLike,
+    *,
+    power: int,
+    groups: int,
+) -> float:
+    """`tree_error` of ranges by their ends (ranges x first cell and the one behind the last): trees.md, Proposition 6.
+
+    `weights` are those of the levels, the root's first, 0 where a level is not measured. In the unit of `flat_error`.
+    """
+    score = _Score(bases, np.array(ends, dtype=np.int64), cells=False, power=power, groups=groups)
+    return math.sqrt(float(score.errors(np.array([weights]))[0, 0]))
+
+
+def running_weights(counts: tuple[int, ...], sums: RunningSums) -> Floats:
+    """The running sums of the first combination of the other keys, as weights of cells (sums x cells)."""
+    weights = np.zeros((len(sums.ends), *counts))
+    for row, (low, high) in zip(weights, sums.ends, strict=True):
+        first: list[int | slice] = [0] * len(counts)
+        first[sums.key] = slice(low, high)
+        row[tuple(first)] = 1.0
+    return weights.reshape(len(sums.ends), -1)
+
+
+ROOM_MAX = 2_048
+"""Most groups of the finest level of the tree of running sums, those that no cell is among them."""
+
+_BEYOND = 32.0
+
+
+@lru_cache(maxsize=64)
+def running_tree(counts: tuple[int, ...], sums: RunningSums, *, power: int, groups: int) -> Lattice | None:
+    """The tree over one of several keys, within each combination of the others, with the least error for its sums.
+
+    `counts` are the numbers of values of the keys. The geometric mean of the mean squared errors of the running sums
+    and, where they are read too, of the cells: trees.md, Proposition 6. None where cells alone are as good, to
+    `WORTH`. Of equal trees the first. Reads no data.
+    """
+    count, others = counts[sums.key], math.prod(counts) // max(1, counts[sums.key])
+    if count < 3 or math.prod(counts) > CELLS_MAX:
+        return None
+    ends = np.array(sums.ends, dtype=np.int64)
+    found: tuple[float, tuple[int, ...], tuple[int, ...]] | None = None
+    tried = []
+    for bases in _binary_and(count):
+        if math.prod(bases) * others <= ROOM_MAX:
+            score = _Score(bases, ends, cells=sums.cells, power=power, groups=groups)
+            tried.append((score.of((1,) * (len(bases) + 1)), bases, score))
+    for _, bases, score in sorted(tried, key=lambda one: one[:2])[:2]:
+        weights, value = score.best()
+        if found is None or value < found[0] - 1e-6:
+            found = value, bases, weights
+    if found is None or not any(found[2][:-1]):
+        return None
+    value, bases, weights = found
+    if value > -2 * (1 + sums.cells) * math.log(WORTH):
+        return None
+    return _woven(counts, sums.key, bases, weights)
+
+
+def _binary_and(count: int) -> tuple[tuple[int, ...], ...]:
+    """The trees of `bases_of`, without its limit of levels."""
+    found: dict[tuple[int, ...], None] = {}
+    for base in _BASES:
+        digits = 1
+        while base**digits < count:
+            digits += 1
+            bases = (-(-count // base ** (digits - 1)), *(base,) * (digits - 1))
+            if bases[0] >= 2:
+                found[bases] = None
+    return tuple(found)
+
+
+def _woven(counts: tuple[int, ...], key: int, bases: tuple[int, ...], weights: tuple[int, ...]) -> Lattice:
+    """A tree in place of one of the keys; all levels have all the other keys."""
+    sizes = (*counts[:key], *bases, *counts[key + 1 :])
+    behind = len(bases) - 1
+    others = (*range(key), *range(key + behind + 1, len(sizes)))
+    shared = math.gcd(*weights)
+    levels = tuple(
+        (tuple(sorted((*others, *range(key, key + depth)))), weights[depth] // shared)
+        for depth in range(len(bases), -1, -1)
+        if weights[depth]
+    )
+    axes = tuple((count, len(bases) if place == key else 1) for place, count in enumerate(counts))
+    return Lattice(sizes, levels, axes)
+
+
+class _Score:
+    """The errors of a tree by the weights of its levels, the root's first, against those of cells alone."""
+
+    def __init__(
+        self, bases: tuple[int, ...], ends: npt.NDArray[np.int64], *, cells: bool, power: int, groups: int
+    ) -> None:
+        self._sizes = np.array([math.prod(bases[depth:]) for depth in range(len(bases) + 1)], dtype=np.float64)
+        self._power = power
+        self._costs = np.minimum(groups, self._sizes)
+        items = [_energies(self._sizes, ends)]
+        if cells:
+            items.append(1 / self._sizes)
+        # What the effects of each depth add, which are orthogonal.
+        self._effects = np.array([np.diff(one, prepend=0.0) for one in items])
+        self._flat = np.array([one[-1] for one in items])
+
+    def scores(self, weights: npt.NDArray[np.int64]) -> Floats:
+        """The logarithms of the products of squared errors (rows x levels to rows), cells alone being zero."""
+        errors = np.log(self.errors(weights) / self._flat)
+        result: Floats = (errors + _BEYOND * np.maximum(0.0, errors - math.log(WORSE**2))).sum(axis=1)
+        return np.round(result, 9)
+
+    def errors(self, weights: npt.NDArray[np.int64]) -> Floats:
+        """The mean squared errors (rows x levels to rows x items): of the ranges, and of single cells."""
+        squares = weights.astype(np.float64) ** 2
+        # The eigenvalue of a depth is that of all measured levels that are at least as fine.
+        eigenvalues = np.cumsum((squares * self._sizes)[:, ::-1], axis=1)[:, ::-1]
+        change = weights.sum(axis=1) ** 2.0 if self._power == 1 else (squares * self._costs).sum(axis=1)
+        result: Floats = change[:, None] * ((1 / eigenvalues) @ self._effects.T)
+        return result
+
+    def of(self, weights: tuple[int, ...]) -> float:
+        """Of one choice."""
+        return float(self.scores(np.array([weights]))[0])
+
+    def best(self) -> tuple[tuple[int, ...], float]:
+        """Weights that no change of one of them makes better, the better of two such, and their score."""
+        levels = len(self._sizes)
+        starts = ((1,) * levels, (*(0 for _ in range(levels - 1)), 1))
+        return min((self._descent(np.array(start)) for start in starts), key=lambda one: one[1])
+
+    def _descent(self, found: npt.NDArray[np.int64]) -> tuple[tuple[int, ...], float]:
+        levels, known = len(found), float(self.scores(found[None])[0])
+        while True:
+            tried = np.repeat(found[None], levels * (WEIGHT_MAX + 1), axis=0)
+            places = np.repeat(np.arange(levels), WEIGHT_MAX + 1)
+            tried[np.arange(len(tried)), places] = np.tile(np.arange(WEIGHT_MAX + 1), levels)
+            scores = self.scores(tried[tried[:, -1] > 0])
+            place = int(scores.argmin())
+            if scores[place] >= known - 1e-6:
+                return tuple(map(int, found)), known
+            found, known = tried[tried[:, -1] > 0][place], float(scores[place])
+
+
+def _energies(sizes: Floats, ends: npt.NDArray[np.int64]) -> Floats:
+    """Of ranges of cells (first, behind the last), the mean square of their projection on each level.
+
+    That on a level is its sum in each node over the root of the node's size: whole nodes, and what is left at both
+    ends. trees.md, Proposition 6.
+    """
+    low, high = ends[:, 0, None].astype(np.float64), ends[:, 1, None].astype(np.float64)
+    first, last = np.ceil(low / sizes), np.floor(high / sizes)
+    within = first > last
+    left, right = first * sizes - low, high - last * sizes
+    apart = (last - first) * sizes + (left**2 + right**2) / sizes
+    result: Floats = np.where(within, (high - low) ** 2 / sizes, apart).mean(axis=0)
+    return result
 
 
 def prefixes(digits: int) -> tuple[Level, ...]:

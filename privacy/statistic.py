@@ -28,6 +28,7 @@ __all__ = [
     "Estimate",
     "KeyColumn",
     "Keys",
+    "RunningSums",
     "Sensitivity",
     "Statistic",
     "StatisticKind",
@@ -295,6 +296,24 @@ class Choice:
         return list(found.values())
 
 
+@by_slots
+@dataclass(frozen=True, slots=True)
+class RunningSums:
+    """That sums over neighbouring values of one key are read, within each combination of the other keys.
+
+    `ends` are the place of the first value of each sum, and the one behind its last. `cells`: whether single cells are
+    read too.
+    """
+
+    key: int
+    ends: tuple[tuple[int, int], ...]
+    cells: bool
+
+    def __post_init__(self) -> None:
+        assert self.ends
+        assert all(0 <= low < high for low, high in self.ends)
+
+
 @dataclass(frozen=True, slots=True)
 class CoreStatistics:
     """Everything the mechanisms need to know about one core, and nothing about its rows."""
@@ -310,6 +329,8 @@ class CoreStatistics:
     levels: tuple[tuple[int, ...], ...] = ()
     """The levels of groups whose numbers are read, each as the places of the keys that it groups by, in ascending
     order; none where only the finest one is. All numbers are sums over the finest one's cells."""
+    running: RunningSums | None = None
+    """Sums over neighbouring cells that are read; None where none are, or levels are."""
 
     def __post_init__(self) -> None:
         names = [statistic.name for statistic in self.statistics]

@@ -66,6 +66,7 @@ from sql_rewrite.normed import NormedBuilder, at_norms
 from sql_rewrite.plan import Aggregate, Core, Plan
 from sql_rewrite.ranks import check_hidden, tree_of
 from sql_rewrite.refuse import refuse
+from sql_rewrite.running_sums import measured_running
 from sql_rewrite.statistics.registry import holder_of
 from sql_rewrite.together import parts_of, with_joined_averages
 from sql_rewrite.value_bounds import proved_range
@@ -139,6 +140,7 @@ def bound_core(core: Core, dataset: Dataset, *, power: NormPower = NormPower.L2,
             estimates=estimates,
             norms=tuple(norm.norm for norm in builder.norms),
             levels=measured_levels(core, builder.statistics, normed=bool(builder.norms)),
+            running=measured_running(core, builder.statistics, cells, normed=bool(builder.norms)),
         ),
         norms=tuple(builder.norms),
     )

@@ -40,6 +40,7 @@ __all__ = [
     "LEVELS_MAX",
     "Levels",
     "MixedLevels",
+    "adds_up",
     "levels_of",
     "measured_levels",
     "with_levels_of",
@@ -227,10 +228,13 @@ def measured_levels(core: Core, statistics: Sequence[BoundedStatistic], *, norme
     Where units are scaled to norms nothing is known of the cells in which one unit changes sums; the finest level is
     then measured alone, as where there are no levels.
     """
+    return core.levels if adds_up(statistics, normed=normed) else ()
+
+
+def adds_up(statistics: Sequence[BoundedStatistic], *, normed: bool) -> bool:
+    """Whether numbers of coarser cells are sums of those below them, and it is known what a unit changes in both."""
     added = (StatisticKind.UNITS, StatisticKind.COUNT, StatisticKind.SUM, StatisticKind.MOMENTS)
-    if normed or any(one.statistic.kind not in added or one.statistic.distinct for one in statistics):
-        return ()
-    return core.levels
+    return not normed and all(one.statistic.kind in added and not one.statistic.distinct for one in statistics)
 
 
 def _weighted(average: exp.Expr, count: exp.Expr) -> exp.Expr:

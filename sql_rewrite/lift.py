@@ -46,6 +46,7 @@ from sql_rewrite.refuse import refuse
 from sql_rewrite.released import Form, Released
 from sql_rewrite.rows import Rows
 from sql_rewrite.rows_block import RowsSeeker, listed, named_rows
+from sql_rewrite.running_sums import with_running
 from sql_rewrite.scope import Cte, Names, Scope
 from sql_rewrite.shell import ShellNodes, generate, output_name
 from sql_rewrite.shell_block import ShellBlocks
@@ -216,6 +217,9 @@ class _Lift:
         if identified is None:
             outputs = tuple(replace(output, identity=None, branch=None, branches=()) for output in outputs)
         arrangement = arrangement_of(tree_to_run, self.cores[0]) if len(self.cores) == 1 else None
+        if self.atoms is ByAtoms.SUMS and not self.nonempty:
+            # A width that is asked for is that of single groups; groups that are left out would be missing from sums.
+            self.cores[:] = with_running(self.cores, tree_to_run, outputs)
         shell = Shell(
             sql=generate(tree_to_run),
             outputs=outputs,

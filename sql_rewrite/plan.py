@@ -36,6 +36,7 @@ __all__ = [
     "Placement",
     "Plan",
     "PublicRelation",
+    "Running",
     "Shell",
     "ShellOutput",
     "Simulation",
@@ -256,6 +257,20 @@ class Chosen:
 
 @by_slots
 @dataclass(frozen=True, slots=True)
+class Running:
+    """That the outer query adds up neighbouring groups in the order of a key, within each combination of the others.
+
+    `key` is the place of the key, `frames` from how many groups before its own to how many behind it each sum reaches
+    (None: all), in ascending order. `cells`: whether it shows numbers of single groups too.
+    """
+
+    key: int
+    frames: tuple[tuple[int | None, int | None], ...]
+    cells: bool
+
+
+@by_slots
+@dataclass(frozen=True, slots=True)
 class Core:
     """One private aggregation: rows of `sources` that satisfy `where`, grouped by `keys`.
 
@@ -274,6 +289,8 @@ class Core:
     choice: Chosen | None = None
     levels: tuple[tuple[int, ...], ...] = ()
     """The levels of groups that the outer query reads, each as the places of its keys; none where the finest alone."""
+    running: Running | None = None
+    """The sums over neighbouring groups that the outer query reads; None where none were found."""
     counted: bool = False
     """Whether counts bound a unit with very many rows in hidden groups: a norm over them all would take too long."""
     met: tuple[Expression, ...] = ()

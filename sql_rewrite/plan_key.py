@@ -75,8 +75,8 @@ _OUTSIDE: dict[type, frozenset[str]] = {
     Aggregate: frozenset({"position", "text"}),
     BoundedCore: frozenset({"domains"}),
     ColumnRef: frozenset({"shown", "calendar"}),
-    Core: frozenset({"name", "levels", "quantiles"}),
-    CoreStatistics: frozenset({"name", "levels"}),
+    Core: frozenset({"name", "levels", "quantiles", "running"}),
+    CoreStatistics: frozenset({"name", "levels", "running"}),
     Keys: frozenset({"domain"}),
     Norm: frozenset({"text"}),
     Statistic: frozenset({"argument"}),
@@ -88,7 +88,7 @@ apart: there may be a hundred thousand.
 By which mechanism quantiles are asked for is what its statistics draw (`Drawn.method`): by name or not, the same
 numbers have one identity.
 
-The levels that are read change the noise, not what is asked of the rows: the key of a release has them
+The levels and running sums that are read change the noise, not what is asked of the rows: the key of a release has them
 (`server/journey/release_key.py`)."""
 
 _LATER: dict[type, Mapping[str, object]] = {

@@ -19,7 +19,6 @@ from accountant.request import Charged, SharedAnswer, StoredRelease
 from mechanisms.released_table import ReleasedTable
 from privacy.numbers import decimal_text
 from privacy.refusal import Finding
-from privacy.release import MechanismNote
 from server.answer_rows import AnswerRows
 from server.errors import finding_body
 from server.estimands import counts_of, estimand, what_is_cut
@@ -36,6 +35,7 @@ from server.journey.wire_held import held_warnings
 from server.journey.wire_norms import cut_warnings, norm_json
 from server.journey.wire_parts import answer_parts
 from server.journey.wire_sharpened import sharpened_json
+from server.journey.wire_strategy import strategy_json
 from server.pricing import Priced
 from sql_rewrite.plan_warnings import answer_warnings
 
@@ -80,7 +80,7 @@ def parts_of(
     provenance = {
         "releases": [release.id for release in releases.values()],
         "noise": None if priced is None else priced.family,
-        "mechanisms": _mechanisms(prepared, [table.notes for table in tables]),
+        "mechanisms": _mechanisms(prepared, tables),
         "policy_version": prepared.plan.dataset.policy_version,
         "data_version": prepared.plan.dataset.data_version,
         **({"derived": derived} if (derived := derived_json(prepared, asked.sums, releases)) else {}),
@@ -202,11 +202,12 @@ def _json(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode()
 
 
-def _mechanisms(prepared: Prepared, notes: Sequence[Sequence[MechanismNote]]) -> list[dict[str, object]]:
+def _mechanisms(prepared: Prepared, tables: Sequence[ReleasedTable]) -> list[dict[str, object]]:
     result = []
-    for core, of_core in zip(prepared.cores, notes, strict=True):
+    for core, table in zip(prepared.cores, tables, strict=True):
         texts = {aggregate.name: aggregate.text for aggregate in core.core.aggregates}
-        for note in of_core:
+        drawn = {one.measurement.statistic.name: one.measurement for one in table.sums or ()}
+        for note in table.notes:
             shown: dict[str, object] = {
                 "columns": [texts.get(name, name) for name in note.estimates],
                 "mechanism": note.mechanism,
@@ -218,6 +219,7 @@ def _mechanisms(prepared: Prepared, notes: Sequence[Sequence[MechanismNote]]) ->
                 "estimands": [
                     estimand(core, estimate) for estimate in core.described.estimates if estimate.name in note.estimates
                 ],
+                **(strategy_json(drawn[note.statistic]) if note.statistic in drawn else {}),
             }
             result.append(shown)
     return result

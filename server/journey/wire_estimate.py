@@ -28,6 +28,7 @@ from server.journey.wire_errors import by_rows_json, errors_by_rows, expected_co
 from server.journey.wire_norms import norm_json, open_norms_json
 from server.journey.wire_parts import estimate_parts, fresh_names
 from server.journey.wire_sharpened import bought_events, sharpened_json
+from server.journey.wire_strategy import running_errors_json, strategy_json
 from server.pricing import Priced, delta_that_fits
 from server.question import Question
 from server.spends import cost_on
@@ -171,6 +172,8 @@ def _statistics(prepared: Prepared, priced: Priced) -> list[dict[str, object]]:
                     for aggregate, e in zip(core.core.aggregates, core.described.estimates, strict=True)
                     if e.statistic == measurement.statistic.name
                 ],
+                **strategy_json(measurement),
+                **({} if core is None else running_errors_json(core.described, measurement)),
                 "selects_groups": core is not None and core.described.keys.selection == measurement.statistic.name,
             }
         )
