@@ -17,6 +17,7 @@ COPY migrations /opt/noisegate/app/migrations
 COPY server /opt/noisegate/app/server
 COPY schemas /opt/noisegate/app/schemas
 COPY docs/cli.md /opt/noisegate/app/docs/cli.md
+COPY clients/verify.py /opt/noisegate/app/clients/verify.py
 # The root file system is read-only later, so the byte code is made now.
 RUN /opt/noisegate/venv/bin/python -m compileall -q /opt/noisegate/app
 

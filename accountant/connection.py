@@ -53,19 +53,20 @@ def sqlite_path(url: URL) -> Path | None:
     return Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None
 
 
-def open_engine(url: str, *, foreign_keys: bool = True, pool_size: int = 8) -> Engine:
+def open_engine(url: str, *, foreign_keys: bool = True, read_only: bool = False, pool_size: int = 8) -> Engine:
     """An engine whose every connection has checked settings.
 
     `conn.execution_options(immediate=True)` makes the next transaction of a SQLite connection a writing one from its
-    first statement. `foreign_keys=False` is for migrations, which rebuild SQLite tables.
+    first statement. `foreign_keys=False` is for migrations, which rebuild SQLite tables; with `read_only` the
+    database refuses every statement that writes.
     """
     parsed = parse_url(url)
     if sqlite_path(parsed) is not None:
-        return _sqlite_engine(parsed, foreign_keys=foreign_keys, pool_size=pool_size)
-    return _postgresql_engine(parsed, pool_size=pool_size)
+        return _sqlite_engine(parsed, foreign_keys=foreign_keys, read_only=read_only, pool_size=pool_size)
+    return _postgresql_engine(parsed, read_only=read_only, pool_size=pool_size)
 
 
-def _sqlite_engine(url: URL, *, foreign_keys: bool, pool_size: int) -> Engine:
+def _sqlite_engine(url: URL, *, foreign_keys: bool, read_only: bool, pool_size: int) -> Engine:
     engine = create_engine(
         url,
         connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False, "isolation_level": None},
@@ -82,6 +83,8 @@ def _sqlite_engine(url: URL, *, foreign_keys: bool, pool_size: int) -> Engine:
             cursor.execute(f"PRAGMA foreign_keys={'ON' if foreign_keys else 'OFF'}")
             synchronous = cursor.execute("PRAGMA synchronous").fetchone()[0]
             checked = cursor.execute("PRAGMA foreign_keys").fetchone()[0]
+            if read_only:
+                cursor.execute("PRAGMA query_only=ON")
         if journal.lower() != "wal" or int(synchronous) != _SYNCHRONOUS_FULL or bool(checked) is not foreign_keys:
             raise WeakDurability("SQLite did not grant write-ahead log, synchronous FULL and foreign keys")
 
@@ -113,7 +116,7 @@ def _write_ahead(cursor: DBAPICursor, failure: type[Exception]) -> str:
         time.sleep(_LOOK_SECONDS)
 
 
-def _postgresql_engine(url: URL, *, pool_size: int) -> Engine:
+def _postgresql_engine(url: URL, *, read_only: bool, pool_size: int) -> Engine:
     engine = create_engine(
         url,
         isolation_level="READ COMMITTED",
@@ -130,6 +133,8 @@ def _postgresql_engine(url: URL, *, pool_size: int) -> Engine:
                 # A transaction left behind by a broken connection must not hold the ledger's head forever.
                 cursor.execute(f"SET idle_in_transaction_session_timeout = '{BUSY_SECONDS // 2}s'")
                 cursor.execute(f"SET lock_timeout = '{BUSY_SECONDS}s'")
+                if read_only:
+                    cursor.execute("SET default_transaction_read_only = on")
                 settings = {}
                 for name in ("fsync", "full_page_writes", "synchronous_commit"):
                     cursor.execute(f"SHOW {name}")

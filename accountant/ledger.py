@@ -34,7 +34,7 @@ from accountant.tables import SCHEMA, entries, instances, ledger_meta
 from accountant.writer import Writer
 from privacy.values import Json
 
-__all__ = ["Ledger", "utc_now"]
+__all__ = ["Ledger", "checked_identity", "utc_now"]
 
 Written = TypeVar("Written")
 
@@ -83,7 +83,7 @@ class Ledger(Reads):
         try:
             opened = OpenedFile(path)
             with self._read() as connection:
-                self.identity, head = _checked_identity(connection)
+                self.identity, head = checked_identity(connection)
             self._owner = OwnerLock(path) if path is not None else None
             self._behind: dict[str, Json] | None = self._compare_with_mark()
             lease_micros = int(lease_seconds * 1_000_000)
@@ -404,7 +404,7 @@ class Ledger(Reads):
             self._high_water.write(Mark(ledger=self.identity, sequence=sequence, hash=digest), lower=lower)
 
 
-def _checked_identity(connection: Connection) -> tuple[str, Head]:
+def checked_identity(connection: Connection) -> tuple[str, Head]:
     """The ledger's name and its head, when this program may write it."""
     if not inspect(connection).has_table(ledger_meta.name):
         raise NotMigrated("the database holds no ledger; run the migrations first")

@@ -16,6 +16,7 @@ from accountant.audit import AuditReport, audit_ledger
 from accountant.direct import Parameters, Row, read
 from accountant.entry import Amounts, Entry, from_micros, read_entry
 from accountant.errors import IdempotencyConflict, LedgerUnavailable, UnknownAccount
+from accountant.export import export_lines
 from accountant.filter import Sums
 from accountant.request import Charged, HeldRelease, QueryRecord, Reserved, SharedAnswer, StoredRelease
 from accountant.reserving import serving_of
@@ -239,8 +240,7 @@ class Reads:
             row = connection.execute(select(queries).where(queries.c.id == query_id)).one_or_none()
         if row is None:
             return None
-        stored = AnswerRow(row.answer, row.answer_of, row.answer_at, row.answer_from, row.answer_to)
-        return _query_record(row, answer=self._whole(stored))
+        return _query_record(row, answer=self._whole_of(row))
 
     def queries(
         self, principal: str | None, *, dataset: str | None = None, after: str | None = None, count: int = 50
@@ -353,6 +353,11 @@ class Reads:
         with self._read(snapshot=True) as connection:
             return audit_ledger(connection)
 
+    def export(self, *, now: int) -> Iterator[bytes]:
+        """The lines of an export of this moment, read as they are asked for (accountant/export.py)."""
+        with self._read(snapshot=True) as connection:
+            yield from export_lines(connection, now=now, answer_of=self._whole_of)
+
     def stored(self, names: Mapping[str, str]) -> dict[str, StoredRelease]:
         """Releases that exist, by the same keys as their names."""
         with self._read() as connection:
@@ -373,6 +378,10 @@ class Reads:
                 yield connection
         except _UNREACHABLE as error:
             raise LedgerUnavailable(_UNREACHABLE_TEXT) from error
+
+    def _whole_of(self, row: Columns) -> bytes | None:
+        """The answer of a row that has all columns of its query."""
+        return self._whole(AnswerRow(row.answer, row.answer_of, row.answer_at, row.answer_from, row.answer_to))
 
     def _whole(self, row: AnswerRow) -> bytes | None:
         """The answer of a row, together with what it shares with another query's. Answers never change."""

@@ -33,6 +33,7 @@ from server.metrics import Metrics
 from server.openapi import cached_document
 from server.routes import (
     accounting,
+    audit,
     batches,
     budgets,
     collectors,
@@ -120,7 +121,7 @@ def create_app(settings: Settings, *, services: Services | None = None, build: S
         },
     )
     paid = (queries, batches, releases, monitors, streams, models, statistics, synthetic)
-    for module in (*paid, webhooks, budgets, accounting, datasets, collectors, people, operations):
+    for module in (*paid, webhooks, budgets, accounting, audit, datasets, collectors, people, operations):
         for route in module.router.routes:
             app.router.routes.append(route)
     undeclared = undeclared_routes(list(app.router.routes))

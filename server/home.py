@@ -22,6 +22,7 @@ from server.serving import serving_record
 
 if TYPE_CHECKING:
     from accountant.ledger import Ledger
+    from accountant.reader import LedgerReader
     from server.settings import Settings
     from server.store.registry import Registry
 
@@ -130,6 +131,18 @@ class Home:
         self.require_migrated(settings)
         with self.ledger(settings) as ledger, self.registry(settings) as registry:
             yield settings, ledger, registry
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[LedgerReader]:
+        """The ledger of a home that was set up, to be read alone; closed afterwards. Errors: as `opened`."""
+        from accountant.reader import LedgerReader
+
+        settings = self.settings()
+        self.require(settings)
+        self.require_migrated(settings)
+        reader = LedgerReader(settings.database(), high_water=settings.high_water())
+        with contextlib.closing(reader):
+            yield reader
 
     @contextlib.contextmanager
     def registry(self, settings: Settings) -> Iterator[Registry]:

@@ -71,8 +71,9 @@ def audit(
             The ledger keeps who accepted that charges were forgotten, and why.
             Repeat with: --acknowledge-restore --actor YOU --reason "why"
             """)
-    with here.place().opened() as (_, ledger, _):
-        if acknowledge_restore:
+    place = here.place()
+    if acknowledge_restore:
+        with place.opened() as (_, ledger, _):
             if not ledger.behind:
                 raise CommandFailed("""there is nothing to acknowledge
                     The ledger is not behind its high-water mark: no charge is missing.
@@ -83,8 +84,9 @@ def audit(
                 raise UsageError(f"""could not acknowledge
                     {error}.
                     Shorten the texts.""") from None
-        report = ledger.audit()
-        behind = ledger.behind
+    with place.read() as reader:
+        report = reader.audit()
+        behind = reader.behind
     ok = report.ok and not behind
     body = {
         "ok": ok,

@@ -17,6 +17,7 @@ import typer
 from server.cli import (
     access,
     asking,
+    auditing,
     backups,
     batches,
     care,
@@ -76,6 +77,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "stream open": streams.open_stream, "stream ask": streams.ask, "stream list": streams.list_streams,
     "stream show": streams.show, "stream close": streams.close,
     "backup": backups.backup, "restore": backups.bring_back,
+    "ledger export": auditing.export_ledger, "verify": auditing.verify,
     "audit": care.audit, "doctor": doctor.doctor, "completion": completion,
     "dataset check": datasets.check_file, "dataset upgrade": datasets.upgrade_file, "dataset add": datasets.add,
     "dataset list": datasets.list_datasets, "dataset remove": datasets.remove,
@@ -93,6 +95,7 @@ GROUPS = {
     "model": "Regression with noise: fit, list and show models.",
     "monitor": "Thresholds that are watched: open, check, list and show monitors.",
     "webhook": "Where events are sent: add, test, list, show and remove webhooks.",
+    "ledger": "The ledger as a file for auditors.",
     "budget": "How much may be spent, and what has been.",
 }
 

@@ -8,10 +8,13 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
 
 from migrations.upgrade import head
 from server.cli import doctor
 from server.home import Home
+from tests.accountant.making import core, laplace, request
 from tests.cli.support import cli, refused
 
 
@@ -70,6 +73,57 @@ def test_audit_finds_an_edited_balance(home: Path) -> None:
     assert ran.json["ok"] is False
     assert "wrong_balance" in [finding["code"] for finding in ran.json["findings"]]
     assert "wrong_balance" in cli("audit", "--home", str(home)).out
+
+
+def test_the_ledger_is_exported_and_verified(home: Path, tmp_path: Path) -> None:
+    """An export is written once, for its owner only, agrees, and is said in plain words; a changed one is not agreed
+    with, and what is no export is refused."""
+    open_accounts(home)
+    file, at = tmp_path / "ledger.ndjson", ("--home", str(home))
+    ran = cli("ledger", "export", str(file), "--json", *at)
+    assert (ran.code, ran.json["entry"], ran.json["account"]) == (0, 1, 1)
+    assert ran.json["head"] == cli("audit", "--json", *at).json["head"]
+    assert file.stat().st_mode & 0o077 == 0
+    refused(cli("ledger", "export", str(file), *at), "there is a file", code=2)
+    head = f"{ran.json['head']['sequence']}:{ran.json['head']['hash']}"
+    checked = cli("verify", str(file), "--earlier", str(file), "--head", head)
+    assert checked.code == 0
+    assert "Dataset people: worst-case loss per person (epsilon 20, delta 0.00001)." in checked.out
+    assert cli("verify", str(file), "--json").json["ok"] is True
+    file.write_text(file.read_text().replace('"epsilon\\":\\"20', '"epsilon\\":\\"40'))
+    changed = cli("verify", str(file), "--json")
+    assert changed.code == 1
+    assert {"changed_file", "changed_entry"} <= {finding["code"] for finding in changed.json["findings"]}
+    refused(cli("verify", str(home / "ledger.sqlite")), "no export of a ledger")
+    refused(cli("verify", str(file), "--head", "7"), "SEQUENCE:HASH")
+    refused(cli("verify", str(tmp_path / "none")), "could not read the export")
+
+
+def test_audits_and_exports_change_nothing(home: Path, tmp_path: Path) -> None:
+    """Reading ends no open query of a process that is gone, announces nobody and writes no mark; opening to write
+    does. The database itself refuses to write on such a connection."""
+    open_accounts(home)
+    with Home(home).opened() as (_, ledger, _):
+        (account,) = ledger.accounts()
+        ledger.reserve(request(account, core("a", laplace("0.01")), principal="anna"))
+    (home / "ledger.highwater").unlink()
+
+    def state() -> list[object]:
+        with sqlite3.connect(home / "ledger.sqlite") as connection:
+            rows = [connection.execute(f"SELECT * FROM {name}").fetchall() for name in ("queries", "instances")]
+        connection.close()
+        return [*rows, (home / "ledger.highwater").exists()]
+
+    before = state()
+    assert cli("audit", "--home", str(home)).code == 0
+    assert cli("ledger", "export", str(tmp_path / "ledger.ndjson"), "--home", str(home)).code == 0
+    assert state() == before
+    written = text("UPDATE accounts SET spent_pure = 0")
+    refusal = pytest.raises(OperationalError, match="readonly")
+    with Home(home).read() as reader, reader._engine.connect() as connection, refusal:
+        connection.execute(written)
+    with Home(home).opened():
+        assert state() != before
 
 
 @pytest.mark.slow

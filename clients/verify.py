@@ -1,0 +1,872 @@
+"""Check an export of a Noisegate ledger without Noisegate: one file, standard library only, Python 3.11 or newer.
+
+    python3 verify.py export.ndjson [--earlier OLD.ndjson] [--head SEQUENCE:HASH] [--json]
+
+Everything is computed anew from the export: both chains of hashes, what each privacy event costs, into which sum of
+the mixed branch each charge belongs, every budget from every limit, every balance, the path of every charge, voids,
+raised limits, what was read of others, and that no account ever admitted more than its filter allows. It shares no
+code with the server. Whoever owns the server can write a whole new ledger that agrees with itself: note the head that
+this program prints, and give it back next time (--head, or the old export itself with --earlier).
+
+Amounts are whole picos (10^-12) of epsilon, rho and mu squared and whole attos (10^-18) of delta. What is spent is
+rounded up, budgets are rounded down. Exit code: 0 everything agrees, 1 something does not, 2 the file is no export.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import decimal
+import hashlib
+import json
+import math
+import statistics
+import sys
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+__all__ = ["NotAnExport", "Verifier", "budgets_of", "charge_of", "heads_of", "loss_of", "main", "verify"]
+
+FORMAT = "noisegate-ledger/1"
+PICO, ATTO = 10**12, 10**18
+AMOUNT_MAX = 2**62  # more counts as infinite
+GENESIS = "0" * 64
+DEPTH_MAX = 8
+FIRST_SHARES = {"gaussian": 25, "concentrated": 25, "groups": 50}  # of grants that name none
+AMOUNTS = ("pure", "delta", "rho", "mu_squared", "unbounded_pure", "unbounded_rho", "unbounded_mu_squared",
+           "mixed_pure", "mixed_mu_squared", "unbounded_mixed")  # fmt: skip
+ZERO = (0,) * len(AMOUNTS)
+Loss = tuple[Fraction | None, Fraction, Fraction | None, Fraction | None]  # pure, delta, rho, mu squared
+Line = dict[str, Any]
+
+# --- The normal tail, to 45 digits ------------------------------------------------------------------------------------
+
+_CONTEXT = decimal.Context(prec=60, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
+_TWO_PI = Decimal("6.283185307179586476925286766559005768394338798750211641949889184615632812572417997")
+_EIGHTH_PI = Fraction("0.39269908169872415480783042290993786052464617492189")
+_UP = 1 + Fraction(1, 10**40)  # more than the error of this arithmetic
+
+
+def tail(x: Decimal) -> Decimal:
+    """The chance that a standard normal variable is above x."""
+    if x < 0:
+        return 1 - tail(-x)
+    density = (-x * x / 2).exp() / _TWO_PI.sqrt()
+    if x < 7:
+        term = total = x
+        odd = 1
+        while term > total * Decimal("1e-62"):  # x + x^3/3 + x^5/15 + ...: nothing cancels
+            odd += 2
+            term *= x * x / odd
+            total += term
+        return Decimal("0.5") - density * total
+    below = x
+    for step in range(40 + int(5000 / (x * x)), 0, -1):  # x + 1/(x + 2/(x + 3/(x + ...)))
+        below = x + step / below
+    return density / below
+
+
+def _place(level: Decimal) -> Decimal:
+    """The x above zero whose tail has this logarithm: Newton's steps on a concave curve."""
+    chance = float(level.exp())
+    start = -statistics.NormalDist().inv_cdf(chance) if chance > 1e-300 else 0.0
+    x = Decimal(start) if start > 0 else (-2 * level).sqrt()
+    for _ in range(200):
+        mass = tail(x)
+        step = (mass.ln() - level) * mass * (x * x / 2).exp() * _TWO_PI.sqrt()
+        x += step
+        if abs(step) < x * Decimal("1e-42"):
+            return x
+    raise ArithmeticError("Newton's steps did not settle")
+
+
+def _exact(value: Fraction) -> Decimal:
+    return Decimal(value.numerator) / Decimal(value.denominator)
+
+
+# --- What events cost -------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=65536)
+def _two_points(epsilon: Fraction, *, laplace: bool) -> tuple[Fraction, Fraction]:
+    """rho and mu squared of Laplace noise, or of anything of which only a pure epsilon is known."""
+    if epsilon < Fraction(1, PICO):  # less than a unit of either measure: their leading terms
+        return epsilon**2 / 2, 4 * _EIGHTH_PI * epsilon**2
+    with decimal.localcontext(_CONTEXT):
+        exact = _exact(epsilon)
+        small = (-exact).exp()
+        if laplace:
+            rho, level = exact + small - 1, -exact / 2 - Decimal(2).ln()
+        else:
+            rho, level = exact * (1 - small) / (1 + small), -exact - (1 + small).ln()
+        return Fraction(rho) * _UP, Fraction(4 * _place(level) ** 2) * _UP
+
+
+def _laplace(epsilon: Fraction) -> Loss:
+    return (epsilon, Fraction(0), *_two_points(epsilon, laplace=True))
+
+
+def _only_pure(epsilon: Fraction) -> Loss:
+    return (epsilon, Fraction(0), *_two_points(epsilon, laplace=False))
+
+
+def _gaussian(mu_squared: Fraction) -> Loss:
+    return None, Fraction(0), mu_squared / 2, mu_squared
+
+
+def _both(left: Loss, right: Loss) -> Loss:
+    return tuple(None if a is None or b is None else a + b for a, b in zip(left, right, strict=True))  # type: ignore[return-value]
+
+
+def _times(loss: Loss, count: Fraction) -> Loss:
+    return tuple(None if a is None else a * count for a in loss)  # type: ignore[return-value]
+
+
+def _with_delta(loss: Loss, delta: Fraction) -> Loss:
+    return _both(loss, (Fraction(0), delta, Fraction(0), Fraction(0)))
+
+
+def _bounded_range(epsilon: Fraction) -> Loss:
+    mu_squared = _two_points(epsilon / 2, laplace=False)[1]
+    return epsilon, Fraction(0), min(epsilon**2 / 8, mu_squared / 2), mu_squared
+
+
+def _ranges(l1: Fraction, l2_squared: Fraction) -> Loss:
+    return l1, Fraction(0), l2_squared / 8, _EIGHTH_PI * _UP * l2_squared
+
+
+def _sparse(sensitivity: Fraction, threshold: Fraction, query: Fraction, moves: Fraction, hits: Fraction) -> Loss:
+    return _only_pure(sensitivity * (1 / threshold + hits * moves / query))
+
+
+EVENTS: dict[str, tuple[tuple[str, ...], Callable[..., Loss]]] = {
+    "laplace/1": (("l1_sensitivity", "scale"), lambda l1, b: _laplace(l1 / b)),
+    "laplace_threshold/1": (("l1_sensitivity", "scale", "delta"), lambda l1, b, d: _with_delta(_laplace(l1 / b), d)),
+    "discrete_laplace/1": (("l1_sensitivity", "scale"), lambda l1, b: _only_pure(l1 / b)),
+    "gaussian/1": (("l2_squared", "variance"), lambda l2, v: _gaussian(l2 / v)),
+    "gaussian_threshold/1": (("l2_squared", "variance", "delta"), lambda l2, v, d: _with_delta(_gaussian(l2 / v), d)),
+    "truncated_geometric/1": (("epsilon", "delta"), lambda e, d: _with_delta(_only_pure(e), d)),
+    "approximate/1": (("epsilon", "delta"), lambda e, d: _with_delta(_only_pure(e), d)),
+    "local_report/1": (("epsilon",), _only_pure),
+    "bounded_range/1": (("epsilon", "draws"), lambda e, n: _times(_bounded_range(e), n)),
+    "permute_and_flip/1": (("epsilon", "draws"), lambda e, n: _times(_only_pure(e), n)),
+    "laplace_ranges/1": (("l1_sensitivity", "scale", "ranges_l1", "ranges_l2_squared"),
+                         lambda l1, b, r, s: _both(_laplace(l1 / b), _ranges(r, s))),
+    "gaussian_ranges/1": (("l2_squared", "variance", "ranges_l1", "ranges_l2_squared"),
+                          lambda l2, v, r, s: _both(_gaussian(l2 / v), _ranges(r, s))),
+    "laplace_followed/1": (("l1_sensitivity", "scale", "epsilon", "count"),
+                           lambda l1, b, e, n: _both(_laplace(l1 / b), _times(_only_pure(e), n))),
+    "gaussian_followed/1": (("l2_squared", "variance", "epsilon", "count"),
+                            lambda l2, v, e, n: _both(_gaussian(l2 / v), _times(_only_pure(e), n))),
+    "sparse_vector/1": (("sensitivity", "threshold_scale", "query_scale", "moves", "hits"), _sparse),
+    "sparse_session/1": (("sensitivity", "threshold_scale", "query_scale", "moves", "hits"),
+                         lambda *p: (*_sparse(*p)[:2], None, _sparse(*p)[3])),
+}  # fmt: skip
+"""Of each kind of event its parameters, and its loss; docs/mechanisms.md has the theorems."""
+
+
+def loss_of(event: Mapping[str, Any]) -> Loss:
+    """The loss of one stored event. Errors: KeyError, ValueError, TypeError, ArithmeticError for what is none."""
+    names, function = EVENTS[event["kind"]]
+    given = event["parameters"]
+    if set(given) != set(names):
+        raise ValueError("other parameters")
+    values = [Fraction(given[name]) for name in names]
+    if min(values) <= 0:
+        raise ValueError("a parameter that is not positive")
+    return function(*values)
+
+
+@lru_cache(maxsize=65536)
+def charge_of(details: str) -> tuple[tuple[int | None, ...], tuple[int | None, ...]]:
+    """The least and the most units of a reserve entry, in the order pure, delta, rho, mu squared; None is infinite.
+
+    The least is what its events cost, rounded up. Whoever computes with fewer digits rounds up more: by 10^-18 of it.
+    """
+    stored = json.loads(details)
+    total: Loss = (Fraction(0),) * 4
+    for core in [*stored["charged"], *stored.get("read", ())]:
+        for event in core["events"]:
+            total = _both(total, loss_of(event))
+    found = []
+    for margin in (Fraction(1), 1 + Fraction(1, 10**18)):
+        units = [None if amount is None else math.ceil(amount * unit * margin)
+                 for amount, unit in zip(total, (PICO, ATTO, PICO, PICO), strict=True)]  # fmt: skip
+        found.append(tuple(None if amount is None or amount > AMOUNT_MAX else amount for amount in units))
+    return found[0], found[1]
+
+
+# --- What a limit allows ----------------------------------------------------------------------------------------------
+
+
+def _greatest(fits: Callable[[int], bool]) -> int:
+    """The greatest number of units that fits; 0 where one does not."""
+    low, high = 0, AMOUNT_MAX + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+@lru_cache(maxsize=4096)
+def _noise_budget(epsilon: int, delta: int) -> int | None:
+    """Picos of mu squared that are (epsilon, delta)-DP: Balle and Wang 2018, Theorem 8."""
+
+    def fits(units: int) -> bool:
+        mu = (Decimal(units) / PICO).sqrt()
+        near, far = level / mu - mu / 2, level / mu + mu / 2
+        return near > 12 or tail(near) - level.exp() * tail(far) <= share  # the tail at 12 is below every delta
+
+    with decimal.localcontext(_CONTEXT):
+        level, share = Decimal(epsilon) / PICO, Decimal(delta) / ATTO
+        return (_greatest(fits) or None) if delta else None
+
+
+@lru_cache(maxsize=4096)
+def _concentrated_budget(epsilon: int, delta: int) -> int | None:
+    """Picos of rho that are (epsilon, delta)-DP: Canonne, Kamath and Steinke 2020, Corollary 13, at the best order."""
+
+    def rho(x: Decimal) -> Decimal:
+        above = x.exp()
+        order = 1 + above
+        return (level - (above / order).ln() + (share * order).ln() / above) / order
+
+    if not delta:
+        return None
+    with decimal.localcontext(_CONTEXT):
+        level, share = Decimal(epsilon) / PICO, Decimal(delta) / ATTO
+        best = max((Decimal(step) / 4 for step in range(-160, 321)), key=rho)
+        low, high, golden = best - Decimal("0.25"), best + Decimal("0.25"), (Decimal(5).sqrt() - 1) / 2
+        for _ in range(80):
+            left, right = high - golden * (high - low), low + golden * (high - low)
+            low, high = (low, right) if rho(left) >= rho(right) else (left, high)
+        return int(rho((low + high) / 2) * PICO) or None
+
+
+def budgets_of(limit: tuple[int, int], kind: str, shares: Mapping[str, int]) -> dict[str, int | None]:
+    """The budgets of every branch, from a limit in picos and attos. Errors: ValueError for what is none."""
+    epsilon, delta = limit
+    if kind == "pure":
+        if delta:
+            raise ValueError("a pure account with a delta")
+        return {"pure": epsilon, "delta": 0, "rho": None, "mu_squared": None, "mixed_pure": None,
+                "mixed_mu_squared": None}  # fmt: skip
+    parts = {name: shares.get(name, 0) for name in ("gaussian", "concentrated", "mixed", "groups")}
+    if kind != "approximate" or sum(parts.values()) != 100 or min(parts.values()) < 0 or not set(shares) <= set(parts):
+        raise ValueError("no filter, or shares of delta that do not add up to 100")
+    attos = {name: delta * part // 100 for name, part in parts.items()}
+    half = epsilon // 2
+    noise = _noise_budget(epsilon - half, attos["mixed"]) if half else None
+    return {
+        "pure": epsilon,
+        "delta": attos["groups"],
+        "rho": _concentrated_budget(epsilon, attos["concentrated"]),
+        "mu_squared": _noise_budget(epsilon, attos["gaussian"]),
+        "mixed_pure": None if noise is None else half,
+        "mixed_mu_squared": noise,
+    }
+
+
+# --- The ledger -------------------------------------------------------------------------------------------------------
+
+
+class NotAnExport(Exception):
+    """The file is not an export of a ledger, or of a later format."""
+
+
+class Account:
+    """An account as its entries make it."""
+
+    def __init__(self, grant: Line) -> None:
+        self.dataset, self.parent = grant["dataset"], grant["parent"]
+        self.name, self.principal = grant["name"], grant["principal"]
+        self.kind, self.shares = grant["filter"], grant.get("delta_shares", FIRST_SHARES)
+        self.limits: list[tuple[int, int]] = []
+        self.budgets: dict[str, int | None] = {}
+        self.spent, self.entries, self.hash, self.frozen = ZERO, 0, GENESIS, False
+        self.set_limit(grant["limit"])
+
+    def set_limit(self, limit: Line) -> None:
+        """The limit from now on. Errors: KeyError, ValueError."""
+        units = [Fraction(limit["epsilon"]) * PICO, Fraction(limit["delta"]) * ATTO]
+        if any(one.denominator != 1 for one in units) or units[0] <= 0 or units[1] < 0:
+            raise ValueError("no limit")
+        whole = int(units[0]), int(units[1])
+        self.budgets = budgets_of(whole, self.kind, self.shares)
+        self.limits.append(whole)
+
+    @property
+    def greatest(self) -> tuple[int, int]:
+        """The greatest epsilon and the greatest delta that it ever had: what its answers together promise."""
+        return max(limit[0] for limit in self.limits), max(limit[1] for limit in self.limits)
+
+    def sums(self) -> dict[str, int | None]:
+        """What is spent by branch; None is infinite."""
+        spent = dict(zip(AMOUNTS, self.spent, strict=True))
+        infinite = {"pure": "unbounded_pure", "rho": "unbounded_rho", "mu_squared": "unbounded_mu_squared",
+                    "mixed_pure": "unbounded_mixed", "mixed_mu_squared": "unbounded_mixed"}  # fmt: skip
+        return {"delta": spent["delta"]} | {name: None if spent[of] else spent[name] for name, of in infinite.items()}
+
+    def within(self) -> bool:
+        """Whether all that was admitted is within the filter: the deltas, and at least one branch."""
+        sums, budgets = self.sums(), self.budgets
+
+        def holds(*names: str) -> bool:
+            pairs = [(sums[name], budgets[name]) for name in names]
+            return all(spent is not None and budget is not None and spent <= budget for spent, budget in pairs)
+
+        return holds("delta") and any((holds("pure"), holds("mu_squared"), holds("rho"),
+                                       holds("mixed_pure", "mixed_mu_squared")))  # fmt: skip
+
+    def placed(self, pure: int | None, mu_squared: int | None) -> tuple[int, int, int]:
+        """Where a charge goes in the mixed branch: into its pure sum, into its mu squared, or beyond both.
+
+        Into the sum of which it takes the smaller part, where it fits that one; else where it fits.
+        """
+        whole, noise = self.budgets["mixed_pure"], self.budgets["mixed_mu_squared"]
+        if whole is None or noise is None:
+            return 0, 0, 0
+        if pure is None and mu_squared is None:
+            return 0, 0, 1
+        in_pure, in_noise = self.spent[7], self.spent[8]
+        dead = bool(self.spent[9])
+        ways = []
+        if pure is not None:
+            part = Fraction(pure, self.limits[-1][0])
+            ways.append((dead or in_pure + pure > whole, part, 0, (pure, 0, 0), in_pure + pure))
+        if mu_squared is not None:
+            part = Fraction(mu_squared * (self.limits[-1][0] - whole), self.limits[-1][0] * noise)
+            ways.append((dead or in_noise + mu_squared > noise, part, 1, (0, mu_squared, 0), in_noise + mu_squared))
+        *_, amounts, after = min(ways)
+        return (0, 0, 1) if after > AMOUNT_MAX else amounts
+
+    def used(self) -> Fraction:
+        """The part of the limit that is used: the least over the branches that still hold."""
+        sums, budgets, parts = self.sums(), self.budgets, [Fraction(1)]
+        for name in ("pure", "mu_squared", "rho"):
+            spent, budget = sums[name], budgets[name]
+            if spent is not None and budget is not None:
+                parts.append(Fraction(spent, budget))
+        whole, noise, in_pure, in_noise = (*(budgets[name] for name in AMOUNTS[7:9]), *(sums[n] for n in AMOUNTS[7:9]))
+        if None not in (whole, noise, in_pure, in_noise) and in_pure <= whole and in_noise <= noise:  # type: ignore[operator]
+            pure = self.limits[-1][0]
+            parts.append(Fraction(in_pure * noise + (pure - whole) * in_noise, pure * noise))  # type: ignore[operator]
+        return min(parts)
+
+
+class Query:
+    """What entries say of one query."""
+
+    def __init__(self, stored: Line) -> None:
+        self.charged: list[Line] = stored["charged"]
+        self.reused: dict[str, str] = stored["reused"]
+        self.reserved: dict[str, tuple[int, ...]] = {}
+        self.read: dict[str, list[Line]] = {}
+        self.closed: dict[str, str] = {}
+        self.kept: Line = {}
+
+    @property
+    def stands(self) -> bool:
+        """Whether it ended and stays charged."""
+        return bool(self.closed) and set(self.closed.values()) <= {"post", "fail"}
+
+
+class Verifier:
+    """The running state of one reading. `findings` are (code, what it is about, what does not agree)."""
+
+    def __init__(self) -> None:
+        self.findings: list[tuple[str, str, str]] = []
+        self.sequence, self.hash, self.moment = 0, GENESIS, 0
+        self.accounts: dict[str, Account] = {}
+        self.claimed: dict[str, Line] = {}
+        self.queries: dict[str, Query] = {}
+        self.asked: dict[str, Line] = {}
+        self.releases: dict[str, Line] = {}
+        self.readings: dict[tuple[str, str], Line] = {}
+        self.heads: dict[int, str] = {}
+        self.acts: list[str] = []
+        self.header: Line = {}
+        self.ended = False
+        self.counts: dict[str, int] = defaultdict(int)
+        self._digest = hashlib.sha256()
+
+    def find(self, code: str, subject: object, text: str) -> None:
+        """Notes what does not agree."""
+        self.findings.append((code, str(subject), text))
+
+    # Reading
+
+    def read(self, lines: Iterator[bytes], heads: Mapping[int, str]) -> None:
+        """Reads all lines; `heads` are hashes that were noted earlier, by sequence. Errors: NotAnExport."""
+        self.heads = dict(heads)
+        number = 0
+        for number, raw in enumerate(lines, 1):
+            try:
+                line = json.loads(raw)
+                kind = line["line"]
+                if number == 1 and (kind != "ledger" or line["format"] != FORMAT):
+                    raise NotAnExport(f"the first line does not say {FORMAT}")
+                assert isinstance(kind, str)
+            except (ValueError, KeyError, TypeError, AssertionError):
+                if number == 1:
+                    raise NotAnExport("the first line is no line of an export") from None
+                self.find("unreadable_line", f"line {number}", "it is cut, or not a line of an export")
+                continue
+            if self.ended:
+                self.find("cut_export", f"line {number}", "there are lines after the last one")
+            try:
+                self._line(kind, line)
+            except (KeyError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
+                self.find("unreadable_line", f"line {number}", f"it does not say what it must ({type(error).__name__})")
+            self.counts[kind] += 1
+            self._digest.update(raw)
+        if number == 0:
+            raise NotAnExport("the file is empty")
+        if not self.ended:
+            self.find("cut_export", "end", "the last line is missing: the export was cut, and entries may be")
+        for sequence in self.heads:
+            self.find("other_history", sequence, "the ledger had an entry here when its head was noted: it is gone")
+        self._finish()
+
+    def _line(self, kind: str, line: Line) -> None:
+        known: dict[str, dict[Any, Line]] = {"account": self.claimed, "query": self.asked, "release": self.releases}
+        if kind in known:
+            self._once(known[kind], line["id"], line)
+        elif kind == "reading":
+            self._once(self.readings, (line["account"], line["release"]), line)
+        else:
+            steps = {"ledger": self._header, "entry": self._entry, "end": self._end, "checkpoint": self._checkpoint}
+            steps[kind](line)
+
+    def _once(self, known: dict[Any, Line], key: object, line: Line) -> None:
+        if not all(isinstance(part, str) for part in (key if isinstance(key, tuple) else (key,))):
+            raise TypeError("a name is a text")
+        if key in known:
+            self.find("repeated_line", key, f"this {line['line']} comes twice")
+        known[key] = line
+
+    def _header(self, line: Line) -> None:
+        self.header = line
+
+    def _checkpoint(self, line: Line) -> None:
+        if (line["sequence"], line["hash"]) != (self.sequence, self.hash):
+            self.find("forged_checkpoint", line["sequence"], "it is not the head of the entries before it")
+        if line["sha256"] != self._digest.hexdigest():
+            self.find("changed_file", f"before entry {self.sequence + 1}", "lines were changed after the export")
+
+    def _end(self, line: Line) -> None:
+        self.ended = True
+        if line["sha256"] != self._digest.hexdigest():
+            self.find("changed_file", "end", "lines were changed, added or taken out after the export")
+        wrong = {name for name, count in line["counts"].items() if self.counts[name] != count}
+        for name in sorted(wrong):
+            self.find("wrong_count", name, f"{self.counts[name]} lines, and the last line says {line['counts'][name]}")
+        for one in (line, self.header):
+            if (one["sequence"], one["hash"]) != (self.sequence, self.hash):
+                self.find(
+                    "wrong_head", one["sequence"], f"the last entry is {self.sequence}, and {one['line']} says not"
+                )
+
+    # Entries
+
+    def _entry(self, line: Line) -> None:
+        sequence, name, amounts = line["sequence"], line["account"], tuple(line["amounts"])
+        numbers = (sequence, line["account_sequence"], line["created"], *amounts)
+        if not all(type(one) is int for one in numbers) or not isinstance(name, str):
+            raise TypeError("an entry has whole numbers, and a text as its account")
+        mixed = any(amounts[7:])
+        promises = line["kind"] in ("post", "fail") and line["details"] != "{}"
+        fields = ["entry/3" if promises else "entry/2" if mixed else "entry/1", sequence, name,
+                  line["account_sequence"], line["kind"], line["query"],
+                  amounts if mixed or promises else amounts[:7], line["details"],
+                  line["created"], line["account_previous"], line["previous"]]  # fmt: skip
+        if sequence <= self.sequence:
+            self.find("wrong_order", sequence, f"it comes after entry {self.sequence}: twice, or out of order")
+        elif sequence != self.sequence + 1:
+            self.find("missing_entry", sequence, f"entries {self.sequence + 1} to {sequence - 1} are missing")
+        if line["previous"] != self.hash:
+            self.find("broken_chain", sequence, "it does not follow the entry before it")
+        if hashlib.sha256(json.dumps(fields, separators=(",", ":")).encode()).hexdigest() != line["hash"]:
+            self.find("changed_entry", sequence, "its content is not what its hash says")
+        if self.heads.pop(sequence, line["hash"]) != line["hash"]:
+            self.find("other_history", sequence, "it is another entry than when the head was noted")
+        self.sequence, self.hash, self.moment = sequence, line["hash"], max(self.moment, line["created"])
+        details = json.loads(line["details"])
+        if line["kind"] == "grant":
+            self._grant(sequence, name, details)
+        account = self.accounts.get(name)
+        if account is None:
+            self.find("wrong_tree", sequence, f"account {name} was never granted anything")
+            return
+        if (line["account_sequence"], line["account_previous"]) != (account.entries + 1, account.hash):
+            self.find("broken_chain", sequence, f"it does not follow the entry of account {name} before it")
+        account.entries, account.hash = line["account_sequence"], line["hash"]
+        if len(amounts) != len(AMOUNTS) or not self._agrees(line, account, amounts, details):
+            self.find("wrong_amounts", sequence, f"its amounts are not those of this {line['kind']}")
+        account.spent = tuple(a + b for a, b in zip(account.spent, amounts, strict=True))
+        if line["kind"] == "reserve" and not account.within():
+            self.find("over_limit", sequence, f"account {name} admitted more than its limit allows")
+        if min(account.spent) < 0:
+            self.find("wrong_amounts", sequence, f"account {name} has spent less than nothing")
+
+    def _grant(self, sequence: int, name: str, details: Line) -> None:
+        above = self.accounts.get(details["parent"])
+        roots = [one for one in self.accounts.values() if one.parent is None and one.dataset == details["dataset"]]
+        if details["parent"] is None and roots:
+            self.find("wrong_tree", sequence, f"dataset {details['dataset']} has a second root: a second budget")
+        if details["parent"] is not None and (above is None or above.dataset != details["dataset"]):
+            self.find("wrong_tree", sequence, "the account is not below an account of the same dataset")
+        if name in self.accounts:
+            self.find("wrong_limit", sequence, f"account {name} is granted twice")
+            return
+        self.accounts[name] = Account(details)
+        if len(self.path(name)) > DEPTH_MAX:
+            self.find("wrong_tree", sequence, f"more than {DEPTH_MAX} accounts on one path")
+
+    def path(self, name: str | None) -> list[str]:
+        """The account, the one above it, and so on to the root."""
+        found: list[str] = []
+        while name is not None and name in self.accounts and name not in found:
+            found.append(name)
+            name = self.accounts[name].parent
+        return found
+
+    def _agrees(self, line: Line, account: Account, amounts: tuple[int, ...], details: Line) -> bool:
+        kind, query = line["kind"], line["query"]
+        if kind == "reserve":
+            known = self.queries.setdefault(query, Query(details))
+            again = line["account"] in known.reserved or known.closed
+            known.reserved[line["account"]] = amounts
+            known.read[line["account"]] = details.get("read", [])
+            if (known.charged, known.reused) != (details["charged"], details["reused"]):
+                self.find("wrong_path", line["sequence"], f"query {query} is charged otherwise in another account")
+            try:
+                return not again and self._charged(line, account, amounts)
+            except KeyError as error:
+                self.find("unknown_event", line["sequence"], f"an event that this program does not know: {error}")
+                return True
+        if kind in ("post", "fail", "void"):
+            closing = self.queries.get(query)
+            if closing is None or line["account"] not in closing.reserved or line["account"] in closing.closed:
+                self.find("wrong_state", line["sequence"], f"a {kind} without a charge that it ends")
+                return False
+            closing.closed[line["account"]], closing.kept = kind, details or closing.kept
+            back = tuple(-amount for amount in closing.reserved[line["account"]])
+            return amounts == (back if kind == "void" else ZERO)
+        if kind == "adjust":
+            self._adjusted(line, account, details)
+        return amounts == ZERO and kind in ("grant", "adjust")
+
+    def _charged(self, line: Line, account: Account, amounts: tuple[int, ...]) -> bool:
+        """Whether a charge has the amounts of its events, and is where it belongs in the mixed branch."""
+        least, most = charge_of(line["details"])
+        wanted: dict[int, int | None] = {}
+        for place, flag in ((0, 4), (2, 5), (3, 6)):
+            wanted[place], low, high = least[place], least[place], most[place]
+            if low is None or high is None or account.spent[place] + low > AMOUNT_MAX:
+                if (amounts[place], amounts[flag]) != (0, 1):
+                    return False
+            else:
+                if amounts[flag] != 0 or not low <= amounts[place] <= high:
+                    return False
+                wanted[place] = amounts[place]
+        if not min(least[1] or 0, AMOUNT_MAX) <= amounts[1] <= min(most[1] or 0, AMOUNT_MAX):
+            return False
+        if amounts[7:] != account.placed(wanted[0], wanted[3]):
+            self.find("wrong_place", line["sequence"], "in the mixed branch the charge is not where it belongs")
+        return True
+
+    def _adjusted(self, line: Line, account: Account, details: Line) -> None:
+        when, who, why = day(line["created"]), details.get("actor", "?"), details.get("reason", "")
+        name = f"{account.dataset}, account {account.name} ({line['account']})"
+        if details["action"] == "limit":
+            before = [Fraction(details["from"][one]) * unit for one, unit in (("epsilon", PICO), ("delta", ATTO))]
+            if any(was != now for was, now in zip(before, account.limits[-1], strict=True)):
+                self.find("wrong_limit", line["sequence"], "the limit that it changes was another one")
+            account.set_limit(details["to"])
+            was, now = pair(account.limits[-2]), pair(account.limits[-1])
+            self.acts.append(f"{when}: {who} changed the limit of {name} from {was} to {now}: {why}")
+        elif details["action"] == "freeze":
+            account.frozen = True
+            self.acts.append(f"{when}: {name} was frozen: it pays for nothing more")
+        elif details["action"] == "acknowledge_restore":
+            told = f"{when}: {who} accepted that the ledger of {account.dataset} had forgotten charges: {why}."
+            self.acts.append(f"{told} What was answered in what it forgot is in no figure here")
+        else:
+            self.find(
+                "unknown_act", line["sequence"], f"an adjustment that this program does not know: {details['action']}"
+            )
+
+    # What the rest of the export says, against the entries
+
+    def _finish(self) -> None:
+        for name in sorted(self.accounts.keys() | self.claimed.keys()):
+            if name not in self.claimed or name not in self.accounts:
+                self.find("wrong_account", name, "the account has entries and no line, or a line and no entries")
+            else:
+                self._guarded(self._account, name)
+        for name in sorted(self.queries.keys() | self.asked.keys()):
+            self._guarded(self._query, name)
+        for name in sorted(self.releases):
+            self._guarded(self._release, name)
+        for account, release in sorted(self.readings):
+            line = self.readings[account, release]
+            by = self.queries.get(line["query"])
+            read = [] if by is None or not by.stands else by.read.get(account, [])
+            if not any(one["release"] == release and one["core_key"] == line["core_key"] for one in read):
+                self.find("uncharged_reading", release, f"account {account} was not charged for reading it")
+
+    def _guarded(self, check: Callable[[str], None], name: str) -> None:
+        try:
+            check(name)
+        except (KeyError, ValueError, TypeError, AttributeError) as error:
+            self.find("unreadable_line", name, f"it does not say what it must ({type(error).__name__})")
+
+    def _account(self, name: str) -> None:
+        mine, said = self.accounts[name], self.claimed[name]
+        if tuple(said["spent"]) != mine.spent:
+            self.find("wrong_balance", name, "what the ledger says is spent is not the sum of the entries")
+        if (said["entries"], said["hash"]) != (mine.entries, mine.hash):
+            self.find("wrong_head", name, "the account's last entry is not the one that the ledger names")
+        limits = (tuple(said["limit"]), tuple(said["greatest"]), said["revision"])
+        if limits != (mine.limits[-1], mine.greatest, len(mine.limits)):
+            self.find("wrong_limit", name, "limit, or greatest limit, is not that of the grant and the adjustments")
+        if said["filter"] != mine.kind or (mine.kind != "pure" and said["shares"] != mine.shares):
+            self.find("wrong_limit", name, "filter, or shares of delta, are not those of the grant")
+        for branch, most in mine.budgets.items():
+            budget = said["budgets"][branch]
+            # Of rho the server takes the best order that floats find: a little less, and never more.
+            short = 0 if most is None or branch != "rho" else 1 + most // 10**12
+            if budget != most and (budget is None or most is None or not most - short <= budget <= most):
+                self.find("wrong_limit", name, f"the budget {branch} does not follow from the limit")
+        place = (said["dataset"], said["parent"], said["principal"], said["name"], bool(said["frozen"]))
+        if place != (mine.dataset, mine.parent, mine.principal, mine.name, mine.frozen):
+            self.find("wrong_tree", name, "place, owner or state are not those of its entries")
+
+    def _query(self, name: str) -> None:
+        mine, said = self.queries.get(name), self.asked.get(name)
+        if said is None:
+            self.find("wrong_state", name, "entries charge a query that the export does not have")
+            return
+        cores = json.loads(said["cores"])
+        path = self.path(said["account"])
+        owner = self.accounts[said["account"]].principal
+        if owner not in (None, said["principal"]):
+            self.find("wrong_state", name, "the account that pays belongs to somebody else")
+        read = {one["release"]: set(one["accounts"]) for one in cores.get("read", {}).values()}
+        wanted = set(path) if cores["charged"] else set().union(*read.values())
+        if mine is None:
+            if wanted:
+                self.find("wrong_path", name, "the query measured something, and no account was charged")
+        else:
+            if mine.reserved.keys() != wanted or not wanted <= set(path):
+                self.find("wrong_path", name, "not all accounts from the payer up to the root were charged")
+            if (mine.charged, mine.reused) != (cores["charged"], cores["reused"]):
+                self.find("wrong_state", name, "the query says that it measured something else than its entries")
+        closing = {"settled": "post", "failed_charged": "fail", "failed_void": "void", "reserved": None}[said["state"]]
+        if wanted and mine is not None and mine.closed != ({} if closing is None else dict.fromkeys(wanted, closing)):
+            self.find("wrong_state", name, f"the query is {said['state']}, and its entries say otherwise")
+        if mine is not None and "answer" in mine.kept and mine.kept["answer"] != said["answer"]:
+            self.find("wrong_answer", name, "the stored answer is not the one that was posted")
+        for release, sha256 in (mine.kept.get("releases", {}) if mine is not None else {}).items():
+            if self.releases.get(release, {}).get("body") != sha256:
+                self.find("wrong_release", release, "its numbers are not those that were posted, or it is gone")
+        if said["state"] != "settled":
+            return
+        for release in {*read, *cores["reused"].values()} - self.releases.keys():
+            self.find("wrong_release", release, f"query {name} was answered from it, and it is not there")
+        for release in read:
+            if not set(path) <= self.paid_for(release):
+                self.find("uncharged_reading", name, "an account of the path did not pay for what it read")
+
+    def _release(self, name: str) -> None:
+        said = self.releases[name]
+        by, asked = self.queries.get(said["query"]), self.asked.get(said["query"], {})
+        cores = [
+            one for one in (by.charged if by is not None and by.stands else []) if one["core_key"] == said["core_key"]
+        ]
+        if not cores or any(asked.get(one) != said[one] for one in ("dataset", "principal")):
+            self.find("uncharged_release", name, "it belongs to no charge that stands")
+            return
+        base = cores[0].get("base", {"events": []})
+        under = self.releases.get(base.get("release", ""), {"events": base["events"], "dataset": said["dataset"]})
+        if (said["events"], said["quality"]) != ([*base["events"], *cores[0]["events"]], cores[0]["quality"]):
+            self.find("uncharged_release", name, "it has other privacy events, or another quality, than were charged")
+        if (under["events"], under["dataset"]) != (base["events"], said["dataset"]):
+            self.find("uncharged_release", name, "what it was measured in addition to has other privacy events")
+        if "release" in base and base["release"] not in self.releases:
+            self.find("wrong_release", base["release"], f"{name} was measured in addition to it, and it is not there")
+
+    def paid_for(self, release: str) -> set[str]:
+        """The accounts that paid for all that a release is made of: its own measurement, and what it rests on."""
+        chain: list[str] = []
+        following: str | None = release
+        while following is not None and following in self.releases and following not in chain:
+            chain.append(following)
+            said = self.releases[following]
+            made = self.queries.get(said["query"])
+            cores = [] if made is None else [one for one in made.charged if one["core_key"] == said["core_key"]]
+            following = cores[0].get("base", {}).get("release") if cores else None
+        paid: set[str] | None = None
+        for one in reversed(chain):
+            made = self.queries.get(self.releases[one]["query"])
+            measured = set(made.reserved) if made is not None and made.stands else set()
+            readers = {account for account, read in self.readings if read == one}
+            paid = (measured if paid is None else paid & measured) | readers
+        return paid or set()
+
+    # In words
+
+    def words(self) -> Iterator[str]:
+        """What the export says, for people."""
+        yield f"Ledger {self.header.get('ledger')}, exported on {day(self.header.get('created', 0))}."
+        yield ""
+        for name, account in self.accounts.items():
+            if account.parent is None:
+                yield from self._root(name, account)
+        for act in self.acts:
+            yield act + "."
+        for code, subject, text in self.findings:
+            yield f"WRONG  {code}  {subject}: {text}."
+        if self.findings:
+            yield f"{len(self.findings):,} things do not agree. Rely on nothing above until they are explained."
+        else:
+            read = f"{self.sequence:,} entries, {len(self.accounts):,} accounts, {len(self.asked):,} queries"
+            yield f"Everything agrees: {read}, {len(self.releases):,} releases."
+            yield "Budgets, prices, balances and both chains of hashes were computed anew."
+        yield f"Head, to be noted elsewhere: {self.sequence}:{self.hash}"
+
+    def report(self) -> Line:
+        """The same for programs."""
+        return {
+            "ok": not self.findings,
+            "ledger": self.header.get("ledger"),
+            "head": {"sequence": self.sequence, "hash": self.hash},
+            "counts": dict(self.counts),
+            "findings": [dict(zip(("code", "subject", "text"), one, strict=True)) for one in self.findings],
+            "accounts": [self._reported(name) for name in self.accounts],
+            "acts": self.acts,
+        }  # fmt: skip
+
+    def _reported(self, name: str) -> Line:
+        account = self.accounts[name]
+        epsilon, delta = account.greatest
+        return {
+            "id": name,
+            "dataset": account.dataset,
+            "parent": account.parent,
+            "spent": dict(zip(AMOUNTS, account.spent, strict=True)),
+            "worst_case": {"epsilon": decimal_text(epsilon, PICO), "delta": decimal_text(delta, ATTO)},
+            "used_share": float(account.used()),
+        }
+
+    def _root(self, name: str, account: Account) -> Iterator[str]:
+        epsilon, delta = account.greatest
+        exact = Fraction(epsilon, PICO)
+        factor = f"{math.exp(float(exact)):,.4g}" if exact < 40 else f"e^{float(exact):,.10g}"
+        small = math.exp(-min(float(exact), 700))
+        guess = math.ceil((1 + delta / ATTO * small) / (1 + small) * 10**6) / 10**4
+        besides = f"except with a chance of {decimal_text(delta, ATTO)}" if delta else "without exception"
+        yield f"Dataset {account.dataset}: worst-case loss per person {pair((epsilon, delta))}."
+        yield "  Whoever puts together everything that was ever answered about it sees no outcome that is more"
+        yield f"  than {factor} times as likely with a person's rows as without them, {besides}."
+        yield "  Who tosses a coin for whether somebody is in the data, and then guesses, is right at most"
+        yield f"  {min(guess, 100.0):g} % of the time. Used of the limit: {percent(account.used())}."
+        running = [one for one in self.queries.values() if one.reserved.keys() & {name} and not one.closed]
+        sessions = sum("sparse_session" in json.dumps(one.charged) for one in self.queries.values()
+                       if name in one.reserved and set(one.closed.values()) != {"void"})  # fmt: skip
+        if running:
+            yield f"  {len(running):,} reservations are open: they count as spent."
+        if sessions:
+            yield f"  {sessions:,} sessions were charged in whole when they were opened, whatever they go on to say."
+        for below, other in self.accounts.items():
+            if other.dataset == account.dataset and other.parent is not None:
+                yield f"  Account {other.name} ({below}): at most {pair(other.greatest)}; used {percent(other.used())}."
+        yield "  An account below speaks of its own answers alone; of people who tell each other, only the first line."
+        yield ""
+
+
+def decimal_text(units: int, unit: int) -> str:
+    """Whole units as a plain decimal."""
+    with decimal.localcontext(_CONTEXT):
+        text = f"{Decimal(units) / unit:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def pair(limit: tuple[int, int]) -> str:
+    """A limit as people write it."""
+    return f"(epsilon {decimal_text(limit[0], PICO)}, delta {decimal_text(limit[1], ATTO)})"
+
+
+def percent(part: Fraction) -> str:
+    """A part of one, rounded up."""
+    return f"{math.ceil(part * 10**4) / 100:g} %"
+
+
+def day(micros: int) -> str:
+    """The day of a moment, in UTC."""
+    return f"{datetime.datetime.fromtimestamp(micros / 10**6, datetime.UTC):%Y-%m-%d}"
+
+
+def verify(path: Path, heads: Mapping[int, str] | None = None) -> Verifier:
+    """Reads an export and returns what was found. Errors: NotAnExport, OSError."""
+    verifier = Verifier()
+    with path.open("rb") as file:
+        verifier.read(iter(file), heads or {})
+    return verifier
+
+
+def head_of(path: Path) -> tuple[int, str]:
+    """The head that an earlier export ends with. Errors: NotAnExport, OSError."""
+    with path.open("rb") as file:
+        last = deque(file, maxlen=1)
+    try:
+        line = json.loads(last.pop())
+        return int(line["sequence"]), str(line["hash"])
+    except (IndexError, ValueError, KeyError, TypeError):
+        raise NotAnExport(f"{path} has no last line: note the head of a whole export") from None
+
+
+def heads_of(earlier: Sequence[Path], noted: Sequence[str]) -> dict[int, str]:
+    """Hashes that the export must have, by sequence: of earlier exports, and of heads that people wrote down.
+
+    Errors: NotAnExport, OSError; ValueError for a head that is none.
+    """
+    heads = dict(head_of(path) for path in earlier)
+    for text in noted:
+        sequence, _, digest = text.partition(":")
+        if not sequence.isascii() or not sequence.isdigit() or len(digest) != len(GENESIS):
+            raise ValueError("a head is written SEQUENCE:HASH, as this program prints it")
+        heads[int(sequence)] = digest
+    return {sequence: digest for sequence, digest in heads.items() if sequence}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """One command line; returns the exit code."""
+    parser = argparse.ArgumentParser(description="Check an export of a Noisegate ledger.")
+    parser.add_argument("file", type=Path, help="the export")
+    parser.add_argument(
+        "--earlier", type=Path, action="append", default=[], help="an earlier export of the same ledger"
+    )
+    parser.add_argument("--head", action="append", default=[], help="a head that was noted: SEQUENCE:HASH")
+    parser.add_argument("--json", action="store_true", help="one line of JSON for programs")
+    given = parser.parse_args(arguments)
+    try:
+        found = verify(given.file, heads_of(given.earlier, given.head))
+    except (NotAnExport, OSError, ValueError) as error:
+        sys.stderr.write(f"verify: {error}\n")
+        return 2
+    if given.json:
+        sys.stdout.write(json.dumps(found.report()) + "\n")
+    else:
+        sys.stdout.write("\n".join(found.words()) + "\n")
+    return 1 if found.findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
