@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from mechanisms.interval import gaussian_two_sided
 
-__all__ = ["constant", "factor", "missed"]
+__all__ = ["constant", "factor", "missed", "narrower_from"]
 
 _STEPS = 200
 
@@ -42,3 +42,21 @@ def factor(alpha: float, grown: float) -> float:
     `grown` is the precision over the first one, at least 1.
     """
     return math.sqrt(constant(alpha) ** 2 + math.log(grown)) * (1 + 1e-12) / gaussian_two_sided(alpha)
+
+
+@lru_cache(maxsize=256)
+def narrower_from(alpha: float) -> float:
+    """The precision over the first one from which on such an interval is narrower than that of the first look.
+
+    Its reach over that one's, factor / sqrt(grown), falls with `grown`, as a^2 is above 1 for every alpha below 0.9.
+    """
+    low, high = 1.0, 2.0
+    while factor(alpha, high) > math.sqrt(high):
+        high *= 2
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        if factor(alpha, middle) > math.sqrt(middle):
+            low = middle
+        else:
+            high = middle
+    return high

@@ -104,6 +104,10 @@ class CombinedGaussian(GaussianMeasurement):
         """Its precision was chosen after seeing values: its interval is one of those that all hold at once."""
         return factor(alpha, max(1.0, float(self.grown)))
 
+    def against_first(self, alpha: float) -> float:
+        """The reach of its interval over that of the first release of the chain, which one look had."""
+        return self.widening(alpha) / math.sqrt(max(1.0, float(self.grown)))
+
     def quantile(self, weights: Floats, alpha: float) -> Floats:
         """A weighted sum of normals is normal, at every look."""
         spread = np.sqrt((self.scaled(weights) ** 2).sum(axis=-1))

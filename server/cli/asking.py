@@ -15,8 +15,9 @@ from privacy.bounds import BOUND_MAX
 from server.cli import answers
 from server.cli.client import Remote
 from server.cli.failure import UsageError
+from server.cli.listing import show_list
 from server.cli.options import Here, amount, one_of, option
-from server.cli.output import Json, print_json, say
+from server.cli.output import Json, print_json, say, short
 
 __all__ = ["datasets", "describe", "estimate", "query", "read_sql", "sharpen"]
 
@@ -106,7 +107,7 @@ def _amounts(values: Mapping[str, str | None]) -> dict[str, str]:
     given = {name: str(text).strip() for name, text in values.items() if text is not None}
     for name, text in given.items():
         maximum, unit = limits.get(name, (Fraction(10**18), PICO))
-        amount(text, option=_named(name), maximum=maximum, unit=unit)
+        amount(text, option=_named(name), maximum=maximum, unit=unit, zero_allowed=name == "max_cost")
     return given
 
 
@@ -208,6 +209,16 @@ def estimate(
         body["dataset"] = body["dataset"] or client.only_dataset("Name one with --dataset NAME.")
         answer = client.estimate(body)
     here.show(answer, answers.plan_lines(answer) if plan else answers.estimate_lines(answer), verbatim=True)
+
+
+def queries(remote: Remote, here: Here) -> None:
+    """List your queries, the newest first: identifier, when, dataset, state, and what each was charged."""
+    show_list(remote, here, "queries", _query_line, none="no queries")
+
+
+def _query_line(query: Json) -> str:
+    taken = ", ".join(f"epsilon {short(part['epsilon'])}" for part in query["charged"]) or "free"
+    return f"{query['id']}  {query['created']}  {query['dataset']}  {query['status']}  {taken}"
 
 
 def datasets(remote: Remote, here: Here) -> None:

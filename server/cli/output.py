@@ -151,6 +151,7 @@ _SHOWN_BY = {
     "GET /v1/datasets/{name}": "noisegate describe DATASET",
     "GET /v1/models": "noisegate model list",
     "GET /v1/monitors": "noisegate monitor list",
+    "GET /v1/queries": "noisegate queries",
     "GET /v1/streams": "noisegate stream list",
     "GET /v1/synthetic": "noisegate synthetic list",
     "GET /v1/webhooks": "noisegate webhook list",

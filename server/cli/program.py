@@ -64,7 +64,7 @@ def completion(shell: Literal["bash", "zsh", "fish"] = option("SHELL", "bash, zs
 COMMANDS: dict[str, Callable[..., None]] = {
     "up": up.up, "serve": serving.serve, "migrate": care.migrate, "init": datasets.init,
     "query": asking.query, "sharpen": asking.sharpen, "estimate": asking.estimate,
-    "datasets": asking.datasets, "describe": asking.describe,
+    "queries": asking.queries, "datasets": asking.datasets, "describe": asking.describe,
     "batch": batches.batch,
     "model fit": models.fit, "model list": models.list_models, "model show": models.show,
     "statistic list": statistics.list_statistics, "statistic ask": statistics.ask,

@@ -38,6 +38,7 @@ from server.journey.sizes import Sizes
 from server.journey.stages import at_origins
 from server.journey.stored_choices import Served, StoredChoices
 from server.journey.two_charges import Learned, first_priced
+from server.journey.wire_amounts import stated_epsilon
 from server.journey.wire_answer import answer, shared_part
 from server.journey.wire_sharpened import with_means
 from server.log import logger
@@ -245,7 +246,8 @@ class Admission:
         """The second charge, on the accounts as they are now. Errors: as of `second`, and PriceMoved."""
         first = query.asked
         spent = sum((one.epsilon for one in query.paid.charged if one.account == first.path[0].id), Fraction(0))
-        left = None if first.question.max_cost is None else max(first.question.max_cost - spent, Fraction(0))
+        most, told = first.question.max_cost, stated_epsilon(spent, first.path[0])
+        left = None if most is None else max(most - told, Fraction(0))
         question = replace(first.question, idempotency_key=None, max_cost=left)
         path = tuple(self._ledger.path(first.path[0].id))
         prepared = first.prepared

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from accountant.account import Account
@@ -33,6 +33,7 @@ from server.journey.charges import needed_charges
 from server.journey.query import Prepared, Raised
 from server.journey.release_key import law_of, quality_of, release_key
 from server.journey.reuse import Reusable
+from server.journey.wire_amounts import stated_epsilon
 from server.price_refusals import above_max_cost
 from server.pricing import Priced
 from server.question import Question
@@ -66,8 +67,38 @@ class Offered:
 
     charges: tuple[CoreCharge, ...]
     reusable: Reusable
-    bases: Mapping[int, StoredRelease]
+    bases: Mapping[int, _Base]
     inputs: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """A stored release that precision may be added to, and what is asked of it; its body is read once, if at all."""
+
+    wish: _Wish
+    record: StoredRelease
+    read: list[ReleasedTable] = field(default_factory=list)
+
+    @property
+    def table(self) -> ReleasedTable:
+        """The release as a table."""
+        if not self.read:
+            body, name = self.record.body, self.wish.core.name
+            self.read.append(from_stored(body, name, self.wish.question.confidence))
+        return self.read[0]
+
+    def stored(self) -> tuple[GaussianMeasurement, ...] | None:
+        """Its measurements; None where it cannot be made more precise."""
+        return sharpenable(self.wish.bounded(self.table).described, self.table)
+
+    def serves(self) -> bool:
+        """Whether it is as good as the wish: of a mean, whether its intervals are as narrow."""
+        wish = self.wish
+        if wish.width is None or self.record.core_key != wish.raised_key:
+            return wish.least is not None and self.record.quality >= wish.least // PICO * PICO
+        stored = self.stored()
+        widths = [] if stored is None or wish.alpha is None else stated_half_widths(wish.core, stored, wish.alpha)
+        return bool(widths) and max(widths) <= wish.width
 
 
 def offered_means(
@@ -78,7 +109,7 @@ def offered_means(
     reusable: Reusable,
 ) -> Offered:
     """The charges, served by means that are stored as well: a spend by their precision, a width by their intervals."""
-    made, bases, inputs = list(charges), dict[int, StoredRelease](), dict[str, str | None]()
+    made, bases, inputs = list(charges), dict[int, _Base](), dict[str, str | None]()
     if priced is None or prepared.plan.stages:
         return Offered(charges, reusable, bases, inputs)
     for place, charge in enumerate(charges[: len(prepared.cores)]):
@@ -88,8 +119,8 @@ def offered_means(
         base = reusable.base(wish.keys, lent=charge.lent)
         least = wish.least if wish.width is None else None
         if base is not None:
-            bases[place] = base
-            if wish.width is not None and base.core_key == wish.raised_key and wish.served_by(base):
+            bases[place] = _Base(wish, base)
+            if wish.width is not None and base.core_key == wish.raised_key and bases[place].serves():
                 least, inputs[charge.core_key] = base.quality, base.id
         if least is not None:
             made[place] = replace(charge, serving=((wish.raised_key, least), *_own(charge)))
@@ -133,14 +164,12 @@ def sharpened(
     charges, reusable = offered.charges, offered.reusable
     made, raised, able = list(charges), dict[str, Raised](), set[str]()
     for place, base in offered.bases.items():
-        assert priced is not None
-        charge, wish = charges[place], _Wish(question, prepared, priced, place)
-        if wish.served_by(base) or charge.core_key in reusable.serving:
+        charge, wish = charges[place], base.wish
+        if base.serves() or charge.core_key in reusable.serving:
             continue
-        table = wish.table(base)
-        if wish.stored(table) is not None:
+        if base.stored() is not None:
             able.add(charge.core_key)
-        bought = _bought(wish, base, table, Floor.of(prepared.plan.dataset, path[-1]))
+        bought = _bought(base, Floor.of(prepared.plan.dataset, path[-1]))
         if bought is not None:
             made[place], raised[wish.raised_key] = _charge(charge, wish, *bought), bought[0]
     again = reusable.beside(tuple(made))
@@ -181,11 +210,12 @@ def _fresh_loss(charges: Sequence[CoreCharge], reusable: Reusable) -> Loss:
 def refuse_cost(question: Question, charges: Sequence[CoreCharge], reusable: Reusable, leaf: Account) -> None:
     """Refuses a question that would take more of its account than it may. Errors: Refused (above_max_cost).
 
-    What is read for a charge in place of these costs no more (accountant/reading.py).
+    The cost is compared as it is stated, rounded up: an estimate's own price is always enough, and no answer states
+    more. What is read for a charge in place of these costs no more (accountant/reading.py).
     """
     if question.max_cost is None or all(one.core_key in reusable.serving for one in charges):
         return
-    cost = cost_on(leaf, _fresh_loss(charges, reusable))
+    cost = stated_epsilon(cost_on(leaf, _fresh_loss(charges, reusable)), leaf)
     if cost > question.max_cost:
         raise above_max_cost(cost, question.max_cost)
 
@@ -297,10 +327,6 @@ class _Wish:
         cells = self.prepared.at_once()
         return None if cells is None else two_sided_alpha(self.question.confidence, cells)
 
-    def table(self, base: StoredRelease) -> ReleasedTable:
-        """A stored release of the core."""
-        return from_stored(base.body, self.core.name, self.question.confidence)
-
     def bounded(self, table: ReleasedTable) -> BoundedCore:
         """The core at the norms and value bounds of a stored release, where the question chooses them."""
         core, prepared = self.prepared.cores[self.place], self.prepared
@@ -310,24 +336,13 @@ class _Wish:
         chosen = self.prepared.histograms[self.place] is not None
         return at_norms(core, dict(table.scaled_to)) if chosen and table.scaled_to else core
 
-    def stored(self, table: ReleasedTable) -> tuple[GaussianMeasurement, ...] | None:
-        """The measurements of a stored release; None where it cannot be made more precise."""
-        return sharpenable(self.bounded(table).described, table)
 
-    def served_by(self, base: StoredRelease) -> bool:
-        """Whether a stored release is as good as the wish: of a mean, whether its intervals are as narrow."""
-        if self.width is None or base.core_key != self.raised_key:
-            return self.least is not None and base.quality >= self.least // PICO * PICO
-        stored = self.stored(self.table(base))
-        widths = [] if stored is None or self.alpha is None else stated_half_widths(self.core, stored, self.alpha)
-        return bool(widths) and max(widths) <= self.width
-
-
-def _bought(wish: _Wish, base: StoredRelease, table: ReleasedTable, floor: Floor) -> tuple[Raised, Fraction] | None:
+def _bought(base: _Base, floor: Floor) -> tuple[Raised, Fraction] | None:
     """What is bought beside a stored release, and the quality of both; None where the whole is bought anew.
 
     It is at least what a run must take (server/floor.py), and less than the whole.
     """
+    wish, table = base.wish, base.table
     price, bounded = wish.priced.price, wish.bounded(table)
     core = bounded.described
     stored = sharpenable(core, table)
@@ -350,9 +365,9 @@ def _bought(wish: _Wish, base: StoredRelease, table: ReleasedTable, floor: Floor
         return None
     quality = quality_of(replace(price, amount=price.amount * scale), wish.part)
     if times > 1:
-        both = [*base.events, *bought.drawn.events_of(core.name)]
+        both = [*base.record.events, *bought.drawn.events_of(core.name)]
         quality = max(quality, currency.quality(currency.amount_of(compose(both))))
-    return Raised(base, table, bought, bounded), quality
+    return Raised(base.record, table, bought, bounded), quality
 
 
 def _loss(core: CoreStatistics, bought: Difference) -> Loss:

@@ -12,7 +12,7 @@ from privacy.own import own_figure
 from privacy.policy import Dataset
 from server.pricing import own_deltas
 
-__all__ = ["epsilon_text", "own_json", "remaining_json", "share_text"]
+__all__ = ["epsilon_text", "own_json", "remaining_json", "share_text", "stated_epsilon"]
 
 
 def own_json(events: Sequence[Event], account: Account, dataset: Dataset) -> dict[str, str]:
@@ -43,3 +43,8 @@ def epsilon_text(value: Fraction, account: Account, *, up: bool = True) -> str:
     if up and places == 6 and value < Fraction(1, 10**4):
         places = 12
     return decimal_text(value, places=places, up=up)
+
+
+def stated_epsilon(value: Fraction, account: Account) -> Fraction:
+    """What is spent, as it is stated: at least the value."""
+    return Fraction(epsilon_text(value, account))

@@ -34,7 +34,7 @@ from server.journey.wire_derived import derived_json
 from server.journey.wire_held import held_warnings
 from server.journey.wire_norms import cut_warnings, norm_json
 from server.journey.wire_parts import answer_parts
-from server.journey.wire_sharpened import sharpened_json
+from server.journey.wire_sharpened import sharpened_json, sharpened_warnings
 from server.journey.wire_strategy import strategy_json
 from server.pricing import Priced
 from sql_rewrite.plan_warnings import answer_warnings
@@ -73,7 +73,9 @@ def parts_of(
             for reason in rows.reasons
         ],
         "confidence": float(question.confidence),
-        "warnings": [finding_body(warning) for warning in _warnings(prepared, rows, tables, choices)],
+        "warnings": [
+            finding_body(warning) for warning in _warnings(prepared, rows, tables, choices, question.confidence)
+        ],
     }
     if question.with_cut:
         table["with_cut"] = with_cut_json(prepared.cores, tables, prepared.plan.shell.outputs, rows)
@@ -113,6 +115,7 @@ def _warnings(
     rows: AnswerRows,
     tables: Sequence[ReleasedTable],
     choices: Sequence[dict[str, object]],
+    confidence: Fraction,
 ) -> Sequence[Finding]:
     """What the text, the rows that are shown and the notes of the releases call for."""
     known = {core.described.name: (core, table) for core, table in zip(prepared.cores, tables, strict=True)}
@@ -124,6 +127,7 @@ def _warnings(
         *bounds_warnings([table.bounds for table in tables]),
         *nobody_warnings(prepared.cores, tables),
         *held_warnings(prepared.cores, tables),
+        *sharpened_warnings(tables, confidence),
         *choice_warnings(choices),
     )
 

@@ -27,7 +27,7 @@ from server.journey.wire_choice import choice_warnings, expected_choices_json
 from server.journey.wire_errors import by_rows_json, errors_by_rows, expected_columns, unbounded_columns
 from server.journey.wire_norms import norm_json, open_norms_json
 from server.journey.wire_parts import estimate_parts, fresh_names
-from server.journey.wire_sharpened import bought_events, sharpened_json
+from server.journey.wire_sharpened import bought_events, expected_warnings, sharpened_json
 from server.journey.wire_strategy import running_errors_json, strategy_json
 from server.pricing import Priced, delta_that_fits
 from server.question import Question
@@ -86,7 +86,15 @@ def estimate(question: Question, prepared: Prepared, quote: Quote) -> dict[str, 
             _family(foresee(prepared, family, quote.histograms), prepared, question, leaf, chosen=family is priced)
             for family in quote.families
         ],
-        "warnings": [finding_body(warning) for warning in (*before, *prepared.warnings, *choice_warnings(choices))],
+        "warnings": [
+            finding_body(warning)
+            for warning in (
+                *before,
+                *prepared.warnings,
+                *expected_warnings(quote.raised, question.confidence),
+                *choice_warnings(choices),
+            )
+        ],
         "choices": choices,
         "columns": expected_columns(prepared, seen, question, _stored_tables(prepared, quote, question)),
         "statistics": [] if priced is None or quote.histograms_only else _statistics(prepared, priced),

@@ -134,7 +134,10 @@ def not_found(what: str) -> Problem:
     return Problem("not_found", what=f"there is no such {what}", why=why, instead=instead)
 
 
-_LISTED = {kind.word: f"GET {kind.path}" for kind in ResourceKind} | {"webhook": "GET /v1/webhooks"}
+_LISTED = {kind.word: f"GET {kind.path}" for kind in ResourceKind} | {
+    "webhook": "GET /v1/webhooks",
+    "query": "GET /v1/queries",
+}
 """What shows whatever a caller could have meant, by the word for it; the kind of problem says it of all others."""
 
 

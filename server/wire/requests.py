@@ -110,6 +110,11 @@ Epsilon = Annotated[
     PlainValidator(read_amount("epsilon", maximum=EPSILON_MAX, unit=PICO)),
     decimal_schema("Exact decimal text above 0, whole multiples of 10^-12, at most 10^6.", "0.5"),
 ]
+MaxCost = Annotated[
+    Fraction,
+    PlainValidator(read_amount("max_cost", maximum=EPSILON_MAX, unit=PICO, zero_allowed=True)),
+    decimal_schema("Exact decimal text from 0, whole multiples of 10^-12, at most 10^6.", "0.5"),
+]
 Delta = Annotated[
     Fraction,
     PlainValidator(read_amount("delta", maximum=DELTA_MAX, unit=ATTO, zero_allowed=True)),
@@ -260,10 +265,11 @@ class QueryBody(RequestModel):
     ] = None
     budget: AccountId | None = None
     max_cost: Annotated[
-        Epsilon | None,
+        MaxCost | None,
         Field(
             description="The greatest part of the paying account's epsilon that all charges of the question may take; "
-            "where it would be more, the question is refused. Default: what the policy allows."
+            "where it would be more, the question is refused. 0 allows a free answer only. "
+            "Default: what the policy allows."
         ),
     ] = None
     wait_ms: Annotated[int, Field(ge=0, le=WAIT_MS_MAX, description="How long to wait for the answer before 202.")] = (
@@ -285,8 +291,8 @@ class SharpenBody(RequestModel):
     accuracy: AccuracyBody | None = None
     spend: SpendBody | None = None
     max_cost: Annotated[
-        Epsilon | None,
-        Field(description="The greatest part of the paying account's epsilon that this may take."),
+        MaxCost | None,
+        Field(description="The greatest part of the paying account's epsilon that this may take; 0 allows nothing."),
     ] = None
     wait_ms: Annotated[int, Field(ge=0, le=WAIT_MS_MAX, description="How long to wait for the answer before 202.")] = (
         WAIT_MS_DEFAULT

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from server.cli import main
+from server.cli.output import as_commands
 from tests.cli.support import Ran, cli, refused
 
 KEY = "ngk_0123456789ab_secret"
@@ -570,6 +571,18 @@ def test_closed_output_ends_quietly(stand: Stand, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("sys.stdout", Gone())
     arguments = ["query", "SELECT 1", "--dataset", "d", "--url", stand.url, "--key", KEY]
     assert main(arguments) == 1
+
+
+def test_queries_are_listed_and_a_missing_one_says_how(stand: Stand) -> None:
+    """A line for each; whoever names an unknown one is told this command."""
+    charged = [{"budget": "b_1", "epsilon": "0.5", "delta": "0"}]
+    one = {"id": "q_1", "dataset": "d", "status": "settled", "charged": charged, "created": "2026-03-01T12:00:00Z"}
+    stand.replies = [(200, {"queries": [one, {**one, "id": "q_2", "charged": []}], "next": None})]
+    assert stand.ask("queries").out.splitlines() == [
+        "q_1  2026-03-01T12:00:00Z  d  settled  epsilon 0.5",
+        "q_2  2026-03-01T12:00:00Z  d  settled  free",
+    ]
+    assert as_commands("See what there is: GET /v1/queries") == "See what there is: noisegate queries"
 
 
 def test_an_answer_is_sharpened_by_its_identifier(stand: Stand) -> None:

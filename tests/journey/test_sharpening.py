@@ -18,7 +18,7 @@ from mechanisms.noisy_sums import sums_from_plain
 from mechanisms.randomness import BitSource
 from privacy.composition import compose
 from privacy.events import Event
-from privacy.numbers import PICO
+from privacy.numbers import PICO, decimal_text
 from server.answer_rows import from_stored
 from server.services import Services
 from tests.journey.clinic import answer_to, clinic_in, open_account, question
@@ -198,6 +198,40 @@ def test_who_wants_no_stored_release_buys_the_whole(desk: Desk) -> None:
     assert desk.quote(epsilon="2", max_staleness_s=0)["sharpening"] is None
 
 
+def test_intervals_that_become_no_narrower_are_said(desk: Desk) -> None:
+    """By the estimate, by the answer and whenever that is given again; not where so much is added that they do."""
+    desk.ask(epsilon="1")
+
+    def said(body: dict[str, Any]) -> list[str]:
+        return [one["code"] for one in body["warnings"] if one["code"] == "not_narrower"]
+
+    assert said(desk.quote(epsilon="3")) == []
+    assert said(desk.quote(epsilon="2")) == ["not_narrower"]
+    answer = desk.ask(epsilon="2")
+    assert said(answer) == said(desk.ask(epsilon="2")) == ["not_narrower"]
+    (words,) = [one["why"] for one in answer["warnings"] if one["code"] == "not_narrower"]
+    assert "1.05 times as far" in words
+    assert "from 2.25 times on" in words
+    assert said(desk.ask(epsilon="3")) == []
+
+
+def test_a_stored_release_is_read_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A width asks three times for the table of one."""
+    sql = "SELECT COUNT(*) AS n FROM people WHERE age > 41"
+    desk.ask(sql, epsilon="0.01")
+    mean = desk.ask(sql, epsilon="0.1")
+    stated = Fraction(mean["highs"][0][0] - mean["lows"][0][0]) / 2
+    read: list[str] = []
+
+    def counted(body: bytes, name: str, confidence: Fraction) -> Any:
+        read.append(name)
+        return from_stored(body, name, confidence)
+
+    monkeypatch.setattr("server.journey.sharpening.from_stored", counted)
+    assert desk.quote(sql, half_width=stated * Fraction(9, 10))["sharpening"] is not None
+    assert read == ["c0"]
+
+
 def test_stored_means_are_read_with_their_law() -> None:
     """A field that this version does not know is an error: without it the noise would have another law."""
     with pytest.raises((KeyError, TypeError, ValueError)):
@@ -289,7 +323,28 @@ def test_a_most_cost_of_questions_and_estimates(calls: Calls) -> None:
     assert calls.api.call("anna", "POST", "/v1/estimates", estimate).json()["code"] == "above_max_cost"
     assert calls.spent() == 0
     assert calls.ask(spend("0.5", max_cost="0.5")).status_code == 200
-    assert calls.ask(spend("0.5", max_cost="0.000001")).json()["accounting"]["reused"]
+    for most in ("0", "0.000001"):
+        assert calls.ask(spend("0.5", max_cost=most)).json()["accounting"]["reused"]
+    assert calls.ask(spend("0.7", max_cost="0")).json()["code"] == "above_max_cost"
+
+
+def test_a_most_cost_is_compared_with_what_is_stated(calls: Calls) -> None:
+    """What an estimate prints is enough, and a hair less is not: an answer would state more than was allowed."""
+    sql = "SELECT COUNT(*) AS n FROM people WHERE age > 45"
+    wish: dict[str, Any] = {"sql": sql, "accuracy": {"half_width": "41"}}
+    told = calls.api.call("anna", "POST", "/v1/estimates", {"dataset": "clinic", **wish}).json()["price"]["epsilon"]
+    less = calls.ask({**wish, "max_cost": decimal_text(Fraction(told) - PICO, places=12)}).json()
+    assert less["code"] == "above_max_cost"
+    assert f"a max_cost of at least {told}" in less["instead"][1]
+    answer = calls.ask({**wish, "max_cost": told}).json()
+    assert answer["accounting"]["charged"][0]["epsilon"] == told
+
+
+def test_an_unknown_query_is_answered_with_where_queries_are_listed(calls: Calls) -> None:
+    """Lists of other things would not help."""
+    refused = calls.sharpen("q_000000000000000000000000", spend("2"))
+    assert refused.status_code == 404
+    assert refused.json()["instead"] == ["See what there is: GET /v1/queries"]
 
 
 # Norms that the question chooses

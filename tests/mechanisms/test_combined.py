@@ -15,7 +15,7 @@ import pytest
 
 from mechanisms import sharpening
 from mechanisms.calibrate import Calibration, Price, calibrate
-from mechanisms.confidence_sequence import constant, factor, missed
+from mechanisms.confidence_sequence import constant, factor, missed, narrower_from
 from mechanisms.families import NoiseFamily
 from mechanisms.interval import Floats, gaussian_two_sided
 from mechanisms.measurement import Integers
@@ -29,6 +29,7 @@ from mechanisms.released_table import ReleasedTable
 from mechanisms.sharpening import difference, mean_of, sharpenable
 from privacy.aggregate import AggregateFunction
 from privacy.composition import compose
+from privacy.numbers import PICO
 from privacy.refusal import ExecutionFailed
 from privacy.statistic import CoreStatistics, Estimate
 from tests.mechanisms.support import (
@@ -89,6 +90,36 @@ def test_the_constant_is_that_of_robbins() -> None:
         assert factor(alpha, 1.0) > 1
     assert constant(0.05) == pytest.approx(2.79548348, abs=1e-7)
     assert [round(factor(0.05, grown), 3) for grown in (1, 2, 4, 10, 100)] == [1.426, 1.488, 1.548, 1.623, 1.798]
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.05, 0.001])
+def test_intervals_become_narrower_from_a_precision_on(alpha: float) -> None:
+    """Below it those of the first release are as narrow, above it never again."""
+    least = narrower_from(alpha)
+    for grown in (1.0, least * 0.99, least * 1.01, 10 * least):
+        assert (factor(alpha, grown) >= math.sqrt(grown)) is (grown < least)
+    assert narrower_from(0.05) == pytest.approx(2.245, abs=1e-3)
+
+
+def picos(calibration: Calibration) -> int:
+    """What the ledger charges for it: each charge rounded up."""
+    lost = compose(calibration.events_of("core")).mu_squared
+    assert lost is not None
+    return math.ceil(lost / PICO)
+
+
+def test_parts_in_whole_picos_cost_no_more_than_the_whole() -> None:
+    """The ledger rounds up each of both charges. Of a few picos nothing is left away: less than one would be none."""
+    core = counts()
+    for first, wish in ((Fraction(1, 7), Fraction(k, 11)) for k in range(2, 20)):
+        stored = at(core, first).measurements_of("core")
+        bought = difference(core, at(core, wish), stored)  # type: ignore[arg-type] # all are Gaussian
+        assert bought is not None
+        assert picos(at(core, first)) + picos(bought.drawn) <= picos(at(core, wish))
+    before, wanted = at(core, Fraction(1, 10)), at(core, Fraction(1, 10) + Fraction(3, 2) * PICO)
+    bought = difference(core, wanted, before.measurements_of("core"))  # type: ignore[arg-type]
+    assert bought is not None
+    assert picos(bought.drawn) >= 1
 
 
 @pytest.mark.parametrize("core", [counts(), cells_core([moments(), plain_sum()], (), 50)], ids=["counts", "moments"])
