@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from mechanisms.amounts import least_amount
@@ -35,9 +36,12 @@ __all__ = [
     "at_chosen_norms",
     "calibrate",
     "calibrate_for_half_width",
+    "even_part",
+    "evenly",
     "is_histogram",
     "losses",
     "part_of",
+    "split_of",
 ]
 
 HISTOGRAM_SHARE = Fraction(1, 16)
@@ -172,14 +176,56 @@ def is_histogram(core: CoreStatistics, cores: Sequence[CoreStatistics]) -> bool:
     return is_values_name(core.name) or any(other.norms and core.name == norms_name(other.name) for other in cores)
 
 
-def part_of(core: CoreStatistics, cores: Sequence[CoreStatistics]) -> Fraction:
-    """The part of a price that a core gets, all its statistics together."""
-    return _number(core) * _parts(cores)[core.name]
+def part_of(core: CoreStatistics, cores: Sequence[CoreStatistics], price: Price | None = None) -> Fraction:
+    """The part of a price that a core gets, all its statistics together; None for one whose parts are fixed."""
+    return sum(_shares(cores, () if price is None else price.parts)[core.name], Fraction(0))
+
+
+def split_of(core: CoreStatistics, cores: Sequence[CoreStatistics], price: Price) -> str:
+    """How a price splits a core's part by need, as text; empty where its statistics have their fixed parts."""
+    shares = _shares(cores, price.parts)[core.name]
+    if len({share / one.parts for share, one in zip(shares, core.statistics, strict=True)}) == 1:
+        return ""
+    return ":".join(str(share / min(shares)) for share in shares)
+
+
+def even_part(core: CoreStatistics, cores: Sequence[CoreStatistics], price: Price, *, least: bool) -> Fraction:
+    """The part of a price at which fixed parts give each statistic of a core as much as this one does, or more.
+
+    `least`: at which none gets more than this price gives it.
+    """
+    shares = _shares(cores, price.parts)[core.name]
+    each = [share / one.parts for share, one in zip(shares, core.statistics, strict=True)]
+    return _number(core) * (min(each) if least else max(each))
+
+
+def evenly(cores: Sequence[CoreStatistics], price: Price) -> Price:
+    """The least price with fixed parts that gives each statistic as much as this one does."""
+    if not price.parts:
+        return price
+    statistics = [statistic for core in cores for statistic in core.statistics]
+    most = max(Fraction(part, one.parts) for part, one in zip(price.parts, statistics, strict=True))
+    times = most * sum(one.parts for one in statistics) / sum(price.parts)
+    return replace(price, amount=price.amount * times, parts=())
 
 
 def _number(core: CoreStatistics) -> int:
     """How many equal parts of a price a core's statistics get."""
     return sum(statistic.parts for statistic in core.statistics)
+
+
+def _shares(cores: Sequence[CoreStatistics], parts: tuple[int, ...]) -> dict[str, tuple[Fraction, ...]]:
+    """The part of the price of each statistic, by core; `parts` as of a `Price`."""
+    if not parts:
+        of = _parts(cores)
+        return {core.name: tuple(one.parts * of[core.name] for one in core.statistics) for core in cores}
+    found, place = {}, 0
+    for core in cores:
+        own = parts[place : place + len(core.statistics)]
+        found[core.name] = tuple(Fraction(part, sum(parts)) for part in own)
+        place += len(own)
+    assert place == len(parts), "a part of the price for each statistic"
+    return found
 
 
 def _parts(cores: Sequence[CoreStatistics]) -> dict[str, Fraction]:
@@ -237,13 +283,11 @@ def _shared(cores: Sequence[CoreStatistics], price: Price) -> Calibration:
         raise ValueError("groups that are not public need a delta above zero and below one")
     for core in cores:
         _check(core)
-    parts = _parts(cores)
+    shares = _shares(cores, price.parts)
     measurements = tuple(
-        _measurement(
-            core, statistic, statistic.parts * parts[core.name], price, delta=price.delta / max(1, len(selecting))
-        )
+        _measurement(core, statistic, share, price, delta=price.delta / max(1, len(selecting)))
         for core in cores
-        for statistic in core.statistics
+        for statistic, share in zip(core.statistics, shares[core.name], strict=True)
     )
     return Calibration(tuple(cores), measurements)
 
@@ -304,6 +348,7 @@ def calibrate_for_half_width(
     Widths never grow with the price: a scale of noise falls with it, and so does the grid to which sums are rounded, a
     power of two that divides the one before. So the prices that serve a width also serve every wider one, and a
     wider wish never gets the greater price.
+    Statistics share it by need where that costs less (shares.md): the parts depend on the cores and the noise alone.
     Ratios (averages, variances) have no width that is known before the answer; they are not considered.
     Errors: ValueError when there is no linear estimate, the width is not positive, or it needs more than `epsilon_max`
     (its square for a family whose amounts are squares).
@@ -323,27 +368,88 @@ def calibrate_for_half_width(
     whole = all(estimate.integer or estimate.kind.whole(None) for estimate in linear)
     goal = float(half_width)
 
-    def priced(amount: Fraction) -> Price:
-        return Price(family, amount, delta, pure)
-
-    def fits(amount: Fraction) -> bool:
-        return _widest(cores, promised, priced(amount), alpha) <= goal
-
-    def drawable(amount: Fraction) -> bool:
-        calibrate(cores, priced(amount))
-        return True
-
     limit = epsilon_max ** FAMILIES[family].currency.power
-    if not _safely(fits, limit):
+
+    def least(one: Price) -> Price | None:
+        """The least price with these parts; None where the width cannot be promised."""
+
+        def fits(amount: Fraction) -> bool:
+            return _widest(cores, promised, replace(one, amount=amount), alpha) <= goal
+
+        def drawable(amount: Fraction) -> bool:
+            calibrate(cores, replace(one, amount=amount))
+            return True
+
+        if not _safely(fits, limit):
+            return None
+        guess = _guess(cores, promised, one, alpha, goal)
+        found = least_amount(lambda amount: _safely(fits, amount), guess=guess, greatest=limit)
+        if not _safely(drawable, found):
+            # Tables and thresholds can need more than the width does; where the largest price has none there is none.
+            drawable(limit)
+            found = least_amount(lambda amount: _safely(drawable, amount), guess=found, greatest=limit)
+        return replace(one, amount=found)
+
+    fixed = Price(family, Fraction(1), delta, pure)
+    parts = needed_parts(cores, promised, fixed)
+    found = [
+        price for price in (least(fixed), least(replace(fixed, parts=parts)) if parts else None) if price is not None
+    ]
+    if not found:
         hint = " (a whole number cannot be made more precise)" if whole and goal < 1 else ""
         raise ValueError(f"{UNPROMISED_WIDTH}{hint}")
-    guess = _guess(cores, promised, priced(Fraction(1)), alpha, goal)
-    least = least_amount(lambda amount: _safely(fits, amount), guess=guess, greatest=limit)
-    if not _safely(drawable, least):
-        # Tables and thresholds can need more than the width does; where the largest price has none there is none.
-        drawable(limit)
-        least = least_amount(lambda amount: _safely(drawable, amount), guess=least, greatest=limit)
-    return priced(least)
+    return min(found, key=lambda price: price.amount)
+
+
+_FINEST = 256
+"""The least part that a statistic gets by need, of what the one that needs most gets for each of its fixed parts."""
+
+
+def needed_parts(cores: Sequence[CoreStatistics], promised: Sequence[CoreStatistics], price: Price) -> tuple[int, ...]:
+    """The parts of a price by which all widths that are promised are equal; empty where the fixed parts are used.
+
+    Each statistic by itself at the amount of `price`: so they depend on the cores and the noise alone, and a wider
+    width never costs more. Those of which no width is promised, and that of a selection, keep their fixed part beside
+    the one that needs most. Not where histograms choose norms or bounds, nor where keys are chosen.
+    """
+    if any(is_histogram(core, cores) or core.choice is not None for core in cores):
+        return ()
+    family, needs = FAMILIES[price.family].paid(pure=price.pure), list[Fraction | None]()
+    shown = {core.name for core in promised}
+    for core in cores:
+        for statistic in core.statistics:
+            forms = [
+                form
+                for estimate in (core.estimates if core.name in shown and core.keys.selection != statistic.name else ())
+                if estimate.statistic == statistic.name
+                for form in [linear_form(statistic, estimate.kind)]
+                if form is not None
+            ]
+            if not forms:
+                needs.append(None)
+                continue
+            try:
+                measurement = _noise(family, core, statistic, share=Fraction(1), amount=price.amount)
+            except ValueError:
+                return ()
+            width = max(linear_half_width(measurement, form, _USUAL) for form in forms)
+            needs.append(Fraction(width) ** family.currency.power / statistic.parts)
+    most = max((need for need in needs if need is not None), default=Fraction(0))
+    fixed = [statistic.parts for core in cores for statistic in core.statistics]
+    if most <= 0 or len(fixed) < 2:
+        return ()
+    parts = tuple(
+        part * _FINEST if need is None else max(1, math.ceil(part * _FINEST * need / most))
+        for part, need in zip(fixed, needs, strict=True)
+    )
+    return parts if sum(parts) <= _WORTH * _FINEST * sum(fixed) else ()
+
+
+_WORTH = Fraction(19, 20)
+"""Parts by need are used where they save a twentieth at least: releases of another split serve fewer questions."""
+
+_USUAL = 0.05
+"""At which alpha needs are compared: the quantiles of the noise of one sum and of several hardly differ in shape."""
 
 
 def _guess(

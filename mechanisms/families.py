@@ -71,13 +71,16 @@ class NoiseFamily(enum.StrEnum):
 class Price:
     """An amount in the family's currency for all statistics together; delta only for the selection of groups.
 
-    `pure`: nothing but pure epsilon counts on any account that pays.
+    `pure`: nothing but pure epsilon counts on any account that pays. `parts`: how many parts of the amount each
+    statistic gets, in the order of cores and statistics, where a width splits it by need (shares.md); empty where they
+    are fixed.
     """
 
     family: NoiseFamily
     amount: Fraction
     delta: Fraction
     pure: bool = False
+    parts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from fractions import Fraction
 from functools import partial
 
 from accountant.account import Account
-from mechanisms.calibrate import Calibration, calibrate_for_half_width
+from mechanisms.calibrate import Calibration, calibrate_for_half_width, evenly
 from mechanisms.families import FAMILIES, NoiseFamily, Price
 from privacy.currency import MU_SQUARED
 from privacy.loss import Loss
@@ -346,6 +346,11 @@ def _candidate(
     known: Calibrations,
 ) -> Priced:
     leaf, nominal, asked = path[0], wished.price, _asked(wish, dataset)
+    if nominal.parts and not floor.covered(cores, known.get(cores, nominal).by_core):
+        # A run of what needs little would be below the floor: with fixed parts it is not, or all of it is raised.
+        nominal = evenly(cores, nominal)
+        wished = replace(wished, price=nominal, enough=nominal)
+        all_wished = [wished if one.price.family is nominal.family else one for one in all_wished]
     price, sold = nominal, True
     if asked is not None:
         amount = _affordable(cores, nominal, asked, floor, leaf, known)

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from accountant.account import Account
 from accountant.request import CoreCharge, ReserveRequest, Reuse
-from mechanisms.calibrate import VALUES_SHARE, part_of
+from mechanisms.calibrate import VALUES_SHARE, even_part, part_of, split_of
 from mechanisms.families import FAMILIES, Law, Price
 from privacy.currency import MU_SQUARED
 from privacy.norms import NormPower
@@ -115,9 +115,9 @@ def charges_of(prepared: Prepared, priced: Priced | None) -> tuple[CoreCharge, .
     policy = prepared.plan.dataset.limits.delta_per_query
     charges = []
     for place, (core, key) in enumerate(zip(prepared.described, prepared.keys, strict=True)):
-        part = part_of(core, cores)
+        part, split = part_of(core, cores, priced.price), split_of(core, cores, priced.price)
         # The same question has had less for its sums when it bought the histograms of values as well.
-        least = part * (1 - VALUES_SHARE) if core.name in prepared.spared else part
+        times = 1 - VALUES_SHARE if core.name in prepared.spared else Fraction(1)
         deltas = [Fraction(0)]
         if core.keys.selection is not None:
             asked = priced.price.delta / selecting
@@ -131,17 +131,21 @@ def charges_of(prepared: Prepared, priced: Priced | None) -> tuple[CoreCharge, .
                     delta=deltas[0],
                     levels=own,
                     law=law_of(core, family, pure=priced.price.pure, levels=own),
+                    split=split,
                 ),
                 quality=quality_of(priced.price, part),
                 events=priced.calibration.events_of(core.name),
                 serving=tuple(
-                    (release_key(key, price.family, delta=delta, levels=levels, law=law), quality)
+                    (release_key(key, price.family, delta=delta, levels=levels, law=law, split=split), quality)
                     for price in sorted(priced.enough, key=lambda one: one.family is not family)
                     for delta in deltas
                     for levels in dict.fromkeys((measured(core, price.family), ""))
-                    for law, quality in serving_laws(core, price, least, levels=levels, promised=priced.promised)
+                    for split, least in _splits(core, cores, price)
+                    for law, quality in serving_laws(
+                        core, price, least * times, levels=levels, promised=priced.promised
+                    )
                 )
-                + _earlier(prepared, priced, core.name, least, deltas),
+                + _earlier(prepared, priced, core.name, times, deltas),
                 lent=_lent(prepared, place),
             )
         )
@@ -149,6 +153,14 @@ def charges_of(prepared: Prepared, priced: Priced | None) -> tuple[CoreCharge, .
     if prepared.values is not None:
         charges.extend(_of_values(prepared, prepared.values, priced, one) for one in range(len(prepared.values.keys)))
     return tuple(charges)
+
+
+def _splits(core: CoreStatistics, cores: Sequence[CoreStatistics], price: Price) -> Iterator[tuple[str, Fraction]]:
+    """How releases that serve a price split it among a core's statistics, with the part of it that they need."""
+    split = split_of(core, cores, price)
+    if split:
+        yield split, part_of(core, cores, price)
+    yield "", even_part(core, cores, price, least=False)
 
 
 def serving_laws(
@@ -168,7 +180,7 @@ def serving_laws(
 
 
 def _earlier(
-    prepared: Prepared, priced: Priced, name: str, part: Fraction, deltas: Sequence[Fraction]
+    prepared: Prepared, priced: Priced, name: str, times: Fraction, deltas: Sequence[Fraction]
 ) -> tuple[tuple[str, Fraction], ...]:
     """Releases of the same question by versions that split its price among more statistics, and what they need.
 
@@ -179,10 +191,11 @@ def _earlier(
     if key is None:
         return ()
     core = next(core for core in prepared.described if core.name == name)
-    times = 2 if priced.promised else 1
+    twice = 2 if priced.promised else 1
     return tuple(
-        (release_key(key, price.family, delta=delta, law=law), quality * times)
+        (release_key(key, price.family, delta=delta, law=law), quality * twice)
         for price in priced.enough
+        for part in (even_part(core, prepared.priced, price, least=False) * times,)
         for delta in deltas
         for law, quality in serving_laws(core, price, part, levels="", promised=priced.promised)
     )

@@ -2,8 +2,9 @@
 
 Two releases of one core are comparable when their noise is of one family and their groups were selected with one delta:
 then the one with more of its family's amount (pure epsilon, or mu) is at least as exact in every statistic, because the
-parts of the statistics are fixed by the core. So family and delta belong to the key, and the amount is the quality. It
-is an amount of noise, not a share of somebody's account, and means the same on every account.
+parts of the statistics are fixed by the core, or stand in the key where a width split the price by need. So family and
+delta belong to the key, and the amount is the quality. It is an amount of noise, not a share of somebody's account, and
+means the same on every account.
 
 A wish is served by a release of any family that it admits with at least the amount which the wish would buy in that
 family, and, where groups are selected, with the delta asked for or with the policy's own where that is the greater one:
@@ -51,6 +52,7 @@ def release_key(
     levels: str = "",
     law: Law | None = None,
     raised: bool = False,
+    split: str = "",
 ) -> str:
     """The key (SHA-256, hex) of a core's releases with this family of noise and this delta of its selection.
 
@@ -59,6 +61,7 @@ def release_key(
     `law` is None for noise as earlier versions drew it.
     `raised` ones are means of a release and what was bought beside it (sharpening.py): their intervals hold at every
     look, so that one of as much noise as a fresh release is wider.
+    `split` says how its statistics share the price where a width split it by need; empty for their fixed parts.
     """
     body: dict[str, object] = {"core": core_key, "delta": fraction_to_text(delta), "noise": family.value, "version": 1}
     if levels:
@@ -67,6 +70,8 @@ def release_key(
         body["law"] = law.name
     if raised:
         body["raised"] = True
+    if split:
+        body["split"] = split
     return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 

@@ -15,8 +15,8 @@ from fractions import Fraction
 from accountant.account import Account
 from accountant.request import Base, CoreCharge, Reuse, StoredRelease
 from mechanisms.amounts import least_amount
-from mechanisms.calibrate import Calibration, at_chosen_norms, part_of
-from mechanisms.families import FAMILIES, NoiseFamily
+from mechanisms.calibrate import Calibration, at_chosen_norms, even_part
+from mechanisms.families import FAMILIES, NoiseFamily, Price
 from mechanisms.interval import two_sided_alpha
 from mechanisms.measurements.gaussian import GaussianMeasurement
 from mechanisms.released_table import ReleasedTable
@@ -304,16 +304,18 @@ class _Wish:
         key = self.prepared.keys[self.place]
         return release_key(key, NoiseFamily.GAUSSIAN, delta=Fraction(0), law=law, raised=raised)
 
-    @property
-    def part(self) -> Fraction:
-        """The part of the price that the core gets."""
-        return part_of(self.core, self.prepared.priced)
+    def part(self, price: Price, *, least: bool) -> Fraction:
+        """The part that the core gets of a price; where it is split by need, the fixed part that is never less.
+
+        `least`: the one that is never more, for what is said of what was bought.
+        """
+        return even_part(self.core, self.prepared.priced, price, least=least)
 
     @property
     def least(self) -> Fraction | None:
         """The least quality of Gaussian noise that serves the wish; None where that family may not."""
         enough = next((price for price in self.priced.enough if price.family is NoiseFamily.GAUSSIAN), None)
-        return None if enough is None else quality_of(enough, self.part)
+        return None if enough is None else quality_of(enough, self.part(enough, least=False))
 
     @property
     def width(self) -> float | None:
@@ -363,7 +365,7 @@ def _bought(base: _Base, floor: Floor) -> tuple[Raised, Fraction] | None:
     currency, whole = FAMILIES[NoiseFamily.GAUSSIAN].currency, compose(wanted.events_of(core.name))
     if bought is None or currency.amount_of(_loss(core, bought)) >= currency.amount_of(whole):
         return None
-    quality = quality_of(replace(price, amount=price.amount * scale), wish.part)
+    quality = quality_of(replace(price, amount=price.amount * scale), wish.part(price, least=True))
     if times > 1:
         both = [*base.record.events, *bought.drawn.events_of(core.name)]
         quality = max(quality, currency.quality(currency.amount_of(compose(both))))
