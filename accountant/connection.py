@@ -4,6 +4,9 @@ SQLite: write-ahead log, synchronous FULL (with NORMAL a power loss takes acknow
 one explicit BEGIN IMMEDIATE per writing transaction. PostgreSQL: READ COMMITTED, fsync, full_page_writes and
 synchronous_commit on. The settings are read back on every new connection, because a setting that was asked for and
 not granted looks the same as one that holds.
+
+A link to PostgreSQL that swallows everything is given up on by both sides after `LINK_SECONDS`: without that, a step
+hangs for as long as the kernel sends the same bytes again, and what the lost side had locked stays locked.
 """
 
 from __future__ import annotations
@@ -19,10 +22,16 @@ from sqlalchemy.exc import ArgumentError
 from accountant.direct import Direct
 from accountant.errors import WeakDurability
 
-__all__ = ["BUSY_SECONDS", "open_engine", "parse_url", "sqlite_path"]
+__all__ = ["BUSY_SECONDS", "LINK_SECONDS", "open_engine", "parse_url", "sqlite_path", "unhurried"]
 
 BUSY_SECONDS = 60
 """How long a transaction waits for another process before it gives up."""
+
+LINK_SECONDS = 10
+"""How long nothing may come over a link to PostgreSQL before it counts as lost; also how long a connection may take."""
+
+_STATEMENT_SECONDS = 30
+"""The longest that PostgreSQL works at one statement of a step, waiting for others' locks apart."""
 
 _SYNCHRONOUS_FULL = 2
 
@@ -64,6 +73,12 @@ def open_engine(url: str, *, foreign_keys: bool = True, read_only: bool = False,
     if sqlite_path(parsed) is not None:
         return _sqlite_engine(parsed, foreign_keys=foreign_keys, read_only=read_only, pool_size=pool_size)
     return _postgresql_engine(parsed, read_only=read_only, pool_size=pool_size)
+
+
+def unhurried(connection: Connection) -> None:
+    """Lets the statements of this transaction take their time: an audit, a migration, a copy of everything."""
+    if connection.dialect.name == "postgresql":
+        Direct(connection).change("SET LOCAL statement_timeout = 0")
 
 
 def _sqlite_engine(url: URL, *, foreign_keys: bool, read_only: bool, pool_size: int) -> Engine:
@@ -117,8 +132,29 @@ def _write_ahead(cursor: DBAPICursor, failure: type[Exception]) -> str:
 
 
 def _postgresql_engine(url: URL, *, read_only: bool, pool_size: int) -> Engine:
+    silent, probe, probes = LINK_SECONDS // 2, max(1, LINK_SECONDS // 6), 3
+    link = {
+        "connect_timeout": max(2, LINK_SECONDS),
+        "keepalives_idle": max(1, silent),
+        "keepalives_interval": probe,
+        "keepalives_count": probes,
+        "tcp_user_timeout": LINK_SECONDS * 1000,
+    }
+    limits = {
+        # A transaction left behind by a broken connection must not hold the ledger's head forever.
+        "idle_in_transaction_session_timeout": f"{BUSY_SECONDS // 2}s",
+        "lock_timeout": f"{BUSY_SECONDS}s",
+        "statement_timeout": f"{BUSY_SECONDS + _STATEMENT_SECONDS}s",
+        # The same on the other side of the link: it lets go of what this side can no longer end.
+        "tcp_keepalives_idle": str(max(1, silent)),
+        "tcp_keepalives_interval": str(probe),
+        "tcp_keepalives_count": str(probes),
+        "tcp_user_timeout": str(LINK_SECONDS * 1000),
+    }
     engine = create_engine(
         url,
+        # What an operator says in the address is meant.
+        connect_args={name: value for name, value in link.items() if name not in url.query},
         isolation_level="READ COMMITTED",
         pool_pre_ping=True,
         pool_size=pool_size,
@@ -130,9 +166,7 @@ def _postgresql_engine(url: URL, *, read_only: bool, pool_size: int) -> Engine:
         connection.autocommit = True
         try:
             with contextlib.closing(connection.cursor()) as cursor:
-                # A transaction left behind by a broken connection must not hold the ledger's head forever.
-                cursor.execute(f"SET idle_in_transaction_session_timeout = '{BUSY_SECONDS // 2}s'")
-                cursor.execute(f"SET lock_timeout = '{BUSY_SECONDS}s'")
+                cursor.execute("; ".join(f"SET {name} = '{value}'" for name, value in limits.items()))
                 if read_only:
                     cursor.execute("SET default_transaction_read_only = on")
                 settings = {}

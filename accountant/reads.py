@@ -13,6 +13,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from accountant.account import Account
 from accountant.audit import AuditReport, audit_ledger
+from accountant.connection import unhurried
 from accountant.direct import Parameters, Row, read
 from accountant.entry import Amounts, Entry, from_micros, read_entry
 from accountant.errors import IdempotencyConflict, LedgerUnavailable, UnknownAccount
@@ -351,6 +352,7 @@ class Reads:
     def audit(self) -> AuditReport:
         """Recomputes every balance from the entries, and both chains; changes nothing."""
         with self._read(snapshot=True) as connection:
+            unhurried(connection)
             return audit_ledger(connection)
 
     def export(self, *, now: int) -> Iterator[bytes]:

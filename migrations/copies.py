@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, MetaData, Table, func, insert, inspect, select, text, update
 
-from accountant.connection import open_engine, parse_url, sqlite_path
+from accountant.connection import open_engine, parse_url, sqlite_path, unhurried
 from accountant.errors import NotMigrated
 from migrations.upgrade import current, upgrade
 
@@ -144,6 +144,8 @@ def _rows_over(source: str, target: str) -> None:
         with one.connect() as reading, other.connect().execution_options(immediate=True) as writing:
             if reading.dialect.name == "postgresql":
                 reading = reading.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            for connection in (reading, writing):
+                unhurried(connection)
             there, here = MetaData(), MetaData()
             there.reflect(reading)
             here.reflect(writing)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, inspect, text
 
-from accountant.connection import BUSY_SECONDS, open_engine
+from accountant.connection import BUSY_SECONDS, open_engine, unhurried
 from accountant.errors import NotMigrated, SchemaTooNew
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ def upgrade(url: str, *, revision: str | None = None) -> str:
 
         with engine.connect().execution_options(immediate=True) as connection:
             if connection.dialect.name == "postgresql":
+                unhurried(connection)
                 connection.execute(text(f"SET LOCAL lock_timeout = '{BUSY_SECONDS * 5}s'"))
                 connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
             known = {script.revision for script in ScriptDirectory.from_config(configuration()).walk_revisions()}
