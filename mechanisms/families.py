@@ -33,8 +33,7 @@ from mechanisms.measurements.moments_threshold import GaussianMomentsThreshold, 
 from mechanisms.measurements.named_ranks import GaussianBlocks, GaussianSmooth, LaplaceBlocks, LaplaceSmooth
 from mechanisms.measurements.truncated_geometric import TruncatedGeometricMeasurement
 from mechanisms.measurements.weighted_threshold import WeightedThresholdMeasurement
-from mechanisms.moment_weights import squares_of
-from mechanisms.pair_forms import PAIR_TIMES, has_pair_noise
+from mechanisms.moment_weights import PAIR_TIMES, has_pair_noise, squares_of
 from mechanisms.samplers.undecided import require_scale
 from mechanisms.trees import running_tree
 from privacy.currency import MU_SQUARED, PURE, Currency
@@ -271,7 +270,7 @@ class _Gaussian(Family):
         """Factors of moments, and of the forms of pairs."""
         found = [squares for one in core.statistics if (squares := squares_of(one)) is not None]
         moments = Law("moments", root_up(max(max(squares) for squares in found))) if found else None
-        if not any(map(has_pair_noise, core.statistics)):
+        if not any(one.parts > 1 and has_pair_noise(one) for one in core.statistics):
             return moments
         if moments is None:
             return Law("pairs", PAIR_TIMES)
@@ -287,7 +286,7 @@ class _Gaussian(Family):
         kind: type[GaussianMeasurement | GaussianRanks | GaussianSmooth] = GaussianMeasurement
         if statistic.drawn is not None:
             kind = _GAUSSIAN_RANKS[statistic.drawn.method]
-        elif has_pair_noise(statistic):
+        elif statistic.parts > 1 and has_pair_noise(statistic):
             kind = GaussianPairs
         elif squares_of(statistic) is not None:
             kind = GaussianMoments

@@ -11,9 +11,10 @@ from fractions import Fraction
 from functools import lru_cache
 from types import MappingProxyType
 
+from mechanisms.measurement import root_up
 from privacy.statistic import Statistic, StatisticKind
 
-__all__ = ["ROUNDED_FROM", "SQUARES", "squares_of"]
+__all__ = ["PAIR_SQUARES", "PAIR_TIMES", "ROUNDED_FROM", "SQUARES", "has_pair_noise", "squares_of"]
 
 _ONE = Fraction(1)
 
@@ -29,6 +30,25 @@ SQUARES: Mapping[int, tuple[Fraction, ...]] = MappingProxyType(
 
 ROUNDED_FROM = 2**20
 """Integer units of a row from which on its unit may be scaled, so that its sums are rounded: bounding.md."""
+
+PAIR_SQUARES = (Fraction(52, 128), Fraction(37, 128), Fraction(37, 128), Fraction(2, 128))
+"""The squares of the factors of the forms, which add up to 1. The product is no part of an average."""
+
+PAIR_TIMES = root_up(max(square * 4 for square in PAIR_SQUARES))
+"""With so many times mu, noise of one size on the sums is at least as exact: its factors are all a quarter."""
+
+
+def has_pair_noise(statistic: Statistic) -> bool:
+    """Whether it stands in place of two averages and holds nothing else that is asked for.
+
+    Two parts of a price say so (sql_rewrite/together.py): with a covariance beside them it has three, and a covariance
+    alone has one.
+    """
+    return (
+        statistic.kind is StatisticKind.PRODUCTS
+        and (statistic.degree, statistic.second_degree, statistic.parts) == (1, 1, 2)
+        and not statistic.counts_nulls
+    )
 
 
 @lru_cache(maxsize=256)

@@ -14,30 +14,10 @@ import numpy as np
 
 from mechanisms.interval import Floats
 from mechanisms.measurement import root_up
-from privacy.statistic import Statistic, StatisticKind
 
-__all__ = ["FORMS", "PAIR_SQUARES", "PAIR_TIMES", "forms_of", "has_pair_noise", "own_sigmas"]
+__all__ = ["FORMS", "forms_of", "own_sigmas"]
 
 FORMS = np.array([[1, 1, 1, 1], [-1, -1, 1, 1], [-1, 1, -1, 1], [1, -1, -1, 1]], dtype=np.int64)
-
-PAIR_SQUARES = (Fraction(52, 128), Fraction(37, 128), Fraction(37, 128), Fraction(2, 128))
-"""The squares of the factors of the forms, which add up to 1. The product is no part of an average."""
-
-PAIR_TIMES = root_up(max(square * 4 for square in PAIR_SQUARES))
-"""With so many times mu, noise of one size on the sums is at least as exact: its factors are all a quarter."""
-
-
-def has_pair_noise(statistic: Statistic) -> bool:
-    """Whether it stands in place of two averages and holds nothing else that is asked for.
-
-    Two parts of a price say so (sql_rewrite/together.py): with a covariance beside them it has three, and a covariance
-    alone has one.
-    """
-    return (
-        statistic.kind is StatisticKind.PRODUCTS
-        and (statistic.degree, statistic.second_degree, statistic.parts) == (1, 1, 2)
-        and not statistic.counts_nulls
-    )
 
 
 def forms_of(weights: Floats) -> Floats:

@@ -13,7 +13,8 @@ import numpy.typing as npt
 from mechanisms.interval import Floats, gaussian_two_sided, rounded_gaussian_variance
 from mechanisms.measurement import Integers, Perturbed, coarsen, grid_step, narrow, root_up
 from mechanisms.measurements.gaussian import GaussianMeasurement
-from mechanisms.pair_forms import FORMS, PAIR_SQUARES, forms_of, own_sigmas
+from mechanisms.moment_weights import PAIR_SQUARES
+from mechanisms.pair_forms import FORMS, forms_of, own_sigmas
 from mechanisms.randomness import BitSource
 from mechanisms.samplers import rounded_gaussian
 from mechanisms.samplers.undecided import require_scale

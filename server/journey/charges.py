@@ -115,7 +115,8 @@ def charges_of(prepared: Prepared, priced: Priced | None) -> tuple[CoreCharge, .
     policy = prepared.plan.dataset.limits.delta_per_query
     charges = []
     for place, (core, key) in enumerate(zip(prepared.described, prepared.keys, strict=True)):
-        part, split = part_of(core, cores, priced.price), split_of(core, cores, priced.price)
+        part, split = part_of(core, cores, priced.price), _split(core, cores, priced.price)
+        even = part_of(core, cores) if priced.price.parts else part
         # The same question has had less for its sums when it bought the histograms of values as well.
         times = 1 - VALUES_SHARE if core.name in prepared.spared else Fraction(1)
         deltas = [Fraction(0)]
@@ -140,7 +141,7 @@ def charges_of(prepared: Prepared, priced: Priced | None) -> tuple[CoreCharge, .
                     for price in sorted(priced.enough, key=lambda one: one.family is not family)
                     for delta in deltas
                     for levels in dict.fromkeys((measured(core, price.family), ""))
-                    for split, least in _splits(core, cores, price)
+                    for split, least in (_splits(core, cores, price) if price.parts else (("", even),))
                     for law, quality in serving_laws(
                         core, price, least * times, levels=levels, promised=priced.promised
                     )
@@ -155,9 +156,14 @@ def charges_of(prepared: Prepared, priced: Priced | None) -> tuple[CoreCharge, .
     return tuple(charges)
 
 
+def _split(core: CoreStatistics, cores: Sequence[CoreStatistics], price: Price) -> str:
+    """How a price splits a core's part among its statistics; empty where they have their fixed parts."""
+    return split_of(core, cores, price) if price.parts else ""
+
+
 def _splits(core: CoreStatistics, cores: Sequence[CoreStatistics], price: Price) -> Iterator[tuple[str, Fraction]]:
     """How releases that serve a price split it among a core's statistics, with the part of it that they need."""
-    split = split_of(core, cores, price)
+    split = _split(core, cores, price)
     if split:
         yield split, part_of(core, cores, price)
     yield "", even_part(core, cores, price, least=False)

@@ -18,8 +18,9 @@ from mechanisms.measurement import narrow
 from mechanisms.measurements.gaussian import GaussianMeasurement
 from mechanisms.measurements.gaussian_combined import CombinedGaussian, as_kept, means
 from mechanisms.measurements.gaussian_pairs import GaussianPairs
+from mechanisms.moment_weights import PAIR_SQUARES, has_pair_noise
 from mechanisms.noisy_sums import NoisySums, Stored, sums_from_plain, sums_to_plain
-from mechanisms.pair_forms import FORMS, PAIR_SQUARES, has_pair_noise
+from mechanisms.pair_forms import FORMS
 from privacy.aggregate import AggregateFunction as A
 from privacy.events import GaussianEvent
 from privacy.statistic import Estimate
