@@ -27,8 +27,8 @@ that both have room for the next one. Then ten files were put where they belong,
 the plan stand beside their list, the parameters of events beside their protocol, a run beside the pace that makes it,
 and threads in turn beside the jobs that are their only user. 234 to 236 with what stored releases say of other
 questions: the frame of a core, what is looked up by it, and what an answer says of it; one more with the
-canonical form of conditions. 241 to 245 with finer groups, of which a question's own may be sums, and their noise; 245 to 248, by what noise brings,
-with running sums and what an answer says of how it measured them."""
+canonical form of conditions. 241 to 245 with finer groups, of which a question's own may be sums, and their noise;
+245 to 248, by what noise brings, with running sums and what an answer says of how it measured them."""
 
 CALLS_MAX = 1_315
 """970 to 998, of an aim of 350: the same cuts, and a call for each node of a tree that is written. 930 became 998 with
