@@ -38,6 +38,7 @@ from server.models.models import Models
 from server.models.quoting import Quotes
 from server.monitors.monitors import Monitors
 from server.monitors.recovery import Recovery
+from server.opening import open_registry
 from server.resources.resources import Resources
 from server.sealing import BATCHES, MONITORS, STREAMS, WEBHOOKS, Seal
 from server.services import Check, Services
@@ -177,7 +178,7 @@ def _started(settings: Settings, incidents: Incidents, started: contextlib.ExitS
     started.callback(ledger.close)
     if ledger.mark_made:
         logger().warning("high_water_missing", file=str(settings.high_water()))
-    registry = Registry(url, secret=settings.keys_secret(), clock=utc_now)
+    registry = open_registry(settings)
     started.callback(registry.close)
     catalogue = open_catalogue(settings, registry)
     for dataset in catalogue.all():

@@ -147,11 +147,9 @@ class Home:
     @contextlib.contextmanager
     def registry(self, settings: Settings) -> Iterator[Registry]:
         """The registry of this home, closed afterwards."""
-        from accountant.ledger import utc_now
-        from server.store.registry import Registry
+        from server.opening import open_registry
 
-        registry = Registry(settings.database(), secret=settings.keys_secret(), clock=utc_now)
-        with contextlib.closing(registry):
+        with contextlib.closing(open_registry(settings)) as registry:
             yield registry
 
     @contextlib.contextmanager

@@ -221,6 +221,11 @@ class Settings(BaseSettings):
             return text.encode()
         return self.own_secret("key_secret")
 
+    def has_keys_secret(self) -> bool:
+        """Whether that secret is there, so that none would be made."""
+        given = self.key_secret is not None or self.key_secret_file is not None
+        return given or (self.secrets_directory / "key_secret").exists()
+
     def own_secret(self, name: str) -> bytes:
         """A secret of 256 bits in the home's folder of secrets, made at first use and readable by the owner only."""
         assert name.isidentifier()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from accountant.filter import DELTA_MAX, EPSILON_MAX, DeltaShares, FilterKind
 from server.cli.answers import budget_table
 from server.cli.client import Remote
-from server.cli.failure import UsageError
+from server.cli.failure import CommandFailed, UsageError
 from server.cli.options import Here, amount, operator, option
 from server.cli.output import Json, as_typed, table
 from server.roles import Role
@@ -21,12 +21,17 @@ if TYPE_CHECKING:
     from server.home import Home
     from server.store.registry import Registry
 
-__all__ = ["create_key", "list_keys", "revoke_key", "set_budget", "show_budgets"]
+__all__ = ["accept_secret", "create_key", "list_keys", "revoke_key", "set_budget", "show_budgets"]
 
 _ONCE = option("--idempotency-key TEXT", "The same text carries the same command out once, for 30 days.")
 
 
 # Keys
+
+_REASON_MAX = 128
+_UNREADABLE = (
+    "Monitors, streams, batches and webhooks of before cannot be read any more: what they were charged stays charged."
+)
 
 
 def create_key(
@@ -60,6 +65,29 @@ def create_key(
         lines += ["An analyst also needs a budget:"]
         lines += [f"  noisegate budget set --dataset NAME --principal {name} --epsilon 5 --delta 0.000001"]
     here.show(made, lines)
+
+
+def accept_secret(
+    *,
+    reason: str = option("--reason TEXT", "Why the earlier secret is gone; kept in the log of acts.", ...),
+    here: Here,
+) -> None:
+    """Go on without the secret that keys were hashed with: they are refused from now on, and made anew."""
+    from server.opening import accept_secret as accept
+
+    place = here.place()
+    settings = place.settings()
+    place.require(settings)
+    if not 0 < len(reason.strip()) <= _REASON_MAX:
+        raise UsageError(f"""--reason is not accepted
+            It has between 1 and {_REASON_MAX} characters.
+            Write why the earlier secret is gone.""")
+    if not accept(settings, actor=operator(), reason=reason.strip()):
+        raise CommandFailed("""there is nothing to accept
+            The secret is the one that the keys of this database were hashed with.
+            See: noisegate key list""")
+    lines = ["Accepted. Keys of before are refused; make new ones: noisegate key create NAME", _UNREADABLE]
+    here.show({"accepted": True}, lines)
 
 
 def revoke_key(*, key: str = option("ID", "Identifier of the key, as `key list` shows it."), here: Here) -> None:

@@ -8,6 +8,7 @@ from sqlalchemy import inspect, select, text
 
 from server.store import replies
 from server.store.collectors import Collections
+from server.store.known_secret import KnownSecret
 from server.store.monitors import MonitorRows
 from server.store.people import People
 from server.store.streams import StreamRows
@@ -20,7 +21,7 @@ from server.store.webhooks import WebhookRows
 __all__ = ["Registry"]
 
 
-class Registry(People, Versions, Collections, MonitorRows, SyntheticRows, StreamRows, WebhookRows):
+class Registry(People, Versions, Collections, MonitorRows, SyntheticRows, StreamRows, WebhookRows, KnownSecret):
     """The registry on SQLite or PostgreSQL. Thread-safe; every method is one transaction.
 
     The schema must have been migrated.
