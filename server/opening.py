@@ -13,8 +13,8 @@ __all__ = ["accept_secret", "open_registry"]
 
 _LOST = (
     "key_secret is lost: API keys were hashed with it, and what monitors, streams, batches and webhooks keep is "
-    "encrypted with it. Put secrets/key_secret back from a backup, or set key_secret to what it was; where it is gone for good: "
-    'noisegate key accept-secret --reason "why"'
+    "encrypted with it. Put secrets/key_secret back from a backup, or set key_secret to what it was; where it is gone "
+    'for good: noisegate key accept-secret --reason "why"'
 )
 _OTHER = (
     "key_secret is another one than the API keys of this database were hashed with: all of them would be refused. Put "

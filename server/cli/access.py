@@ -30,7 +30,7 @@ _ONCE = option("--idempotency-key TEXT", "The same text carries the same command
 
 _REASON_MAX = 128
 _UNREADABLE = (
-    "Monitors, streams, batches and webhooks of before cannot be read any more: what they were charged stays charged."
+    "Earlier monitors, streams, batches and webhooks cannot be read any more; what they were charged stays charged."
 )
 
 
@@ -86,7 +86,7 @@ def accept_secret(
         raise CommandFailed("""there is nothing to accept
             The secret is the one that the keys of this database were hashed with.
             See: noisegate key list""")
-    lines = ["Accepted. Keys of before are refused; make new ones: noisegate key create NAME", _UNREADABLE]
+    lines = ["Accepted. Earlier keys are refused; make new ones: noisegate key create NAME", _UNREADABLE]
     here.show({"accepted": True}, lines)
 
 
