@@ -16,7 +16,20 @@ from functools import lru_cache
 
 from sqlalchemy import Connection, func, select
 
-from accountant.entry import GENESIS, ZERO, Amounts, Entry, limit_json, read_entry, read_shares, shares_json
+from accountant.entry import (
+    EMPTY,
+    ENDS,
+    GENESIS,
+    ZERO,
+    Amounts,
+    Entry,
+    Kept,
+    body_hash,
+    limit_json,
+    read_entry,
+    read_shares,
+    shares_json,
+)
 from accountant.filter import FIRST_SHARES, Branches, FilterKind, Limit, Sums, split_limit
 from accountant.reading import paid_for
 from accountant.rows import AccountState
@@ -38,14 +51,17 @@ _CLOSING = {
 
 _FIRST = shares_json(FIRST_SHARES)
 
+_GRANTED = ("dataset", "parent", "principal", "name")
+"""What a grant says of its account besides the limit."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that does not agree.
 
     `code` is one of sequence_gap, broken_chain, wrong_hash, wrong_head, wrong_amounts, wrong_balance, wrong_limit,
-    wrong_tree, wrong_state, wrong_answer, uncharged_release, uncharged_reading. `subject` is an account, an entry's
-    sequence, a query or a release.
+    wrong_tree, wrong_state, wrong_answer, wrong_release, wrong_owner, uncharged_release, uncharged_reading.
+    `subject` is an account, an entry's sequence, a query or a release.
     """
 
     code: str
@@ -102,6 +118,8 @@ class _Auditor:
         self.frozen: set[str] = set()
         self.reserved: dict[str, dict[str, Amounts]] = defaultdict(dict)
         self.closed: dict[str, dict[str, EntryKind]] = defaultdict(dict)
+        self.kept: dict[str, Kept] = {}
+        self.grants: dict[str, tuple[object, ...]] = {}
 
     def find(self, code: str, subject: object, text: str) -> None:
         self.findings.append(Finding(code, str(subject), text))
@@ -140,6 +158,8 @@ class _Auditor:
         if entry.kind in _CLOSING.values() and query is not None:
             again = entry.account in self.closed[query]
             self.closed[query][entry.account] = entry.kind
+            if entry.kind in ENDS and entry.details != EMPTY:
+                self._keep(entry, query)
             reserved = self.reserved[query].get(entry.account)
             if reserved is None or again:
                 return False
@@ -150,12 +170,24 @@ class _Auditor:
             self.granted[entry.account].append(details["limit"])
             self.shares[entry.account] = details.get("delta_shares", _FIRST)
             self.kinds[entry.account] = details["filter"]
+            self.grants[entry.account] = tuple(details.get(name) for name in _GRANTED)
         elif details.get("action") == "limit":
             self.limits[entry.account] = details["to"]
             self.granted[entry.account].append(details["to"])
         elif details.get("action") == "freeze":
             self.frozen.add(entry.account)
         return entry.amounts == ZERO
+
+    def _keep(self, entry: Entry, query: str) -> None:
+        """What the end of a query says was kept of it: once."""
+        try:
+            kept = Kept.read(entry.details)
+        except (ValueError, TypeError, KeyError):
+            kept = None
+        if kept is None or query in self.kept:
+            self.find("wrong_state", entry.sequence, "it says of the query's end what no end says, or says it again")
+        else:
+            self.kept[query] = kept
 
     def _branches(self, account: str) -> Branches:
         """The budgets that the entries until here give an account. Errors: KeyError, ValueError, TypeError."""
@@ -183,6 +215,8 @@ class _Auditor:
             self.find("wrong_limit", state.id, "the greatest limit is not that of the grants and adjustments")
         if state.frozen != (state.id in self.frozen):
             self.find("wrong_state", state.id, "the account is frozen without an entry that says so, or the reverse")
+        if self.grants.get(state.id) != (state.dataset, state.parent, state.principal, state.name):
+            self.find("wrong_owner", state.id, "dataset, place, owner or name are not those of the account's grant")
         parent = states.get(state.parent) if state.parent is not None else None
         if state.parent is not None and (
             parent is None or parent.dataset != state.dataset or parent.depth != state.depth - 1
@@ -260,13 +294,8 @@ def audit_ledger(connection: Connection) -> AuditReport:
             bases |= {(row.id, core["core_key"]): core["base"]["release"] for core in charged if "base" in core}
     _raised(connection, auditor, raised)
     _readings(connection, auditor, states, bases)
-    release_count = 0
-    for release_id, query_id, core_key in connection.execute(
-        select(releases.c.id, releases.c.query_id, releases.c.core_key)
-    ):
-        release_count += 1
-        if core_key not in standing.get(query_id, set()):
-            auditor.find("uncharged_release", release_id, "the release belongs to no charge that stands")
+    release_count = _releases(connection, auditor, standing)
+    _posted(connection, auditor)
     return AuditReport(
         entries=count,
         accounts=len(states),
@@ -276,6 +305,37 @@ def audit_ledger(connection: Connection) -> AuditReport:
         hash=digest,
         findings=tuple(auditor.findings),
     )
+
+
+def _releases(connection: Connection, auditor: _Auditor, standing: Mapping[str, set[str]]) -> int:
+    """Every release belongs to a charge that stands, with the bytes that its end named; returns how many there are."""
+    promised = {release: digest for kept in auditor.kept.values() for release, digest in kept.releases.items()}
+    count = 0
+    chosen = select(releases.c.id, releases.c.query_id, releases.c.core_key, releases.c.body)
+    for release_id, query_id, core_key, body in connection.execution_options(yield_per=200).execute(chosen):
+        count += 1
+        if core_key not in standing.get(query_id, set()):
+            auditor.find("uncharged_release", release_id, "the release belongs to no charge that stands")
+        kept = auditor.kept.get(query_id)
+        if kept is not None and kept.releases.get(release_id) != body_hash(body):
+            auditor.find("wrong_release", release_id, "it is not what the query released")
+        promised.pop(release_id, None)
+    for release_id in promised:
+        auditor.find("wrong_release", release_id, "the query released it, and it is not there")
+    return count
+
+
+def _posted(connection: Connection, auditor: _Auditor) -> None:
+    """Every answer has the bytes, and every query the owner, that its end named."""
+    chosen = select(queries.c.id, queries.c.principal, queries.c.answer, queries.c.answer_of)
+    for query_id, principal, answer, other in connection.execution_options(yield_per=200).execute(chosen):
+        kept = auditor.kept.get(query_id)
+        if kept is None:
+            continue
+        if principal != kept.owner:
+            auditor.find("wrong_owner", query_id, "the query belongs to somebody else than when it ended")
+        if kept.answer is not None and (answer is None or other is not None or body_hash(answer) != kept.answer):
+            auditor.find("wrong_answer", query_id, "the stored answer is not the one that was posted")
 
 
 def _raised(connection: Connection, auditor: _Auditor, raised: list[tuple[str, str, Json]]) -> None:

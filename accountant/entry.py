@@ -1,10 +1,12 @@
 """Entries: the stored movements of the ledger, each chained to the one before it.
 
-An entry's hash is the SHA-256 of a canonical JSON array that begins with "entry/1" or "entry/2" and holds every other
-field in the order of `Entry`, two earlier hashes among them: that of the previous entry of the same account, so that
-one account's statement can be checked alone, and that of the previous entry of the whole ledger, so that nothing can be
-cut off an account's end unnoticed. Both chains begin with 64 zeros. The array of an entry that moves nothing in the
-mixed branch is "entry/1" and leaves that branch's amounts away: such are all entries that were written before it.
+An entry's hash is the SHA-256 of a canonical JSON array that begins with its form, "entry/1" to "entry/3", and holds
+every other field in the order of `Entry`, two earlier hashes among them: that of the previous entry of the same
+account, so that one account's statement can be checked alone, and that of the previous entry of the whole ledger, so
+that nothing can be cut off an account's end unnoticed. Both chains begin with 64 zeros. The array of an entry that
+moves nothing in the mixed branch is "entry/1" and leaves that branch's amounts away: such are all entries that were
+written before it. That of the end of a query which says what was kept of it (`Kept`) is "entry/3": before there were
+such, ends said nothing, and what was kept then is in no chain.
 """
 
 from __future__ import annotations
@@ -25,10 +27,14 @@ from privacy.numbers import decimal_text
 from privacy.values import Json
 
 __all__ = [
+    "EMPTY",
+    "ENDS",
     "GENESIS",
     "ZERO",
     "Amounts",
     "Entry",
+    "Kept",
+    "body_hash",
     "canonical_json",
     "from_micros",
     "limit_json",
@@ -123,6 +129,47 @@ class Amounts(NamedTuple):
 ZERO = Amounts()
 """A movement that changes no amount."""
 
+EMPTY = "{}"
+"""Details of an entry that says nothing besides."""
+
+ENDS = (EntryKind.POST, EntryKind.FAIL)
+"""The ends of a query that stays charged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What was kept of a query at its end: SHA-256 of its answer and of the bodies of its releases, and whose it is.
+
+    In the entry of the uppermost account that was charged, so that the chain of the ledger covers answers, releases and
+    owners too. `answer` is None where it failed.
+    """
+
+    owner: str
+    answer: str | None
+    releases: Mapping[str, str]
+
+    def details(self) -> str:
+        """As the entry keeps it."""
+        answer = {} if self.answer is None else {"answer": self.answer}
+        return canonical_json({**answer, "owner": self.owner, "releases": dict(self.releases)})
+
+    @classmethod
+    def read(cls, details: str) -> Kept | None:
+        """What the end of a query says; None of one that was written before ends said anything.
+
+        Errors: ValueError, TypeError, KeyError for details that no end has.
+        """
+        if details == EMPTY:
+            return None
+        stored = json.loads(details)
+        return cls(owner=str(stored["owner"]), answer=stored.get("answer"), releases=dict(stored["releases"]))
+
+
+def body_hash(body: bytes) -> str:
+    """SHA-256 of an answer, or of the body of a release, in hex."""
+    return hashlib.sha256(body).hexdigest()
+
+
 _FIRST = len(ZERO) - 3
 """How many amounts an entry has without those of the mixed branch."""
 
@@ -156,9 +203,10 @@ class Entry:
 
     def digest(self) -> str:
         """What `hash` must be."""
-        mixed = any(self.amounts[_FIRST:])
+        keeps = self.details != EMPTY and self.kind in ENDS
+        mixed = keeps or any(self.amounts[_FIRST:])
         fields = (
-            "entry/2" if mixed else "entry/1",
+            "entry/3" if keeps else "entry/2" if mixed else "entry/1",
             self.sequence,
             self.account,
             self.account_sequence,

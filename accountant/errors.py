@@ -11,6 +11,7 @@ LedgerError
 ├── UnknownQuery           no such query
 ├── IllegalTransition      the query is not in a state from which that step leads on; nothing was changed
 ├── LedgerBehind           the ledger is older than its high-water mark; nothing is spent until it is acknowledged
+├── LedgerRejected         the ledger does not agree with itself; nothing is spent or served from it
 ├── LedgerUnavailable      the database could not be reached in time; a charge may have been made
 └── LedgerUnusable         the ledger does not start
     ├── WeakDurability     the database may lose a commit
@@ -37,6 +38,7 @@ __all__ = [
     "IllegalTransition",
     "LedgerBehind",
     "LedgerError",
+    "LedgerRejected",
     "LedgerUnavailable",
     "LedgerUnusable",
     "Nominal",
@@ -148,6 +150,10 @@ class IllegalTransition(LedgerError):
 
 class LedgerBehind(LedgerError):
     """The ledger has fewer (or other) entries than its high-water mark: an older copy was restored."""
+
+
+class LedgerRejected(LedgerError):
+    """The ledger does not agree with itself: somebody changed it, or a program with a bug did."""
 
 
 class LedgerUnavailable(LedgerError):

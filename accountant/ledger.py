@@ -11,7 +11,7 @@ import datetime
 import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from sqlalchemy import Connection, insert, inspect, select
 from sqlalchemy.exc import DBAPIError
@@ -74,6 +74,7 @@ class Ledger(Reads):
             raise NotMigrated("there is no ledger at this address; run the migrations first")
         self._clock = clock
         super().__init__(open_engine(url))
+        self._rejected: str | None = None
         self._owner: OwnerLock | None = None
         self._writer: Writer | None = None
         self._high_water = HighWater(high_water) if high_water is not None else None
@@ -321,6 +322,19 @@ class Ledger(Reads):
         self._remember_head(sequence, digest, lower=True)
         self._recover(all_others=False)
 
+    @property
+    def rejected(self) -> str | None:
+        """What did not agree, where an audit or a reader found the ledger changed: it is not spent from any more."""
+        return self._rejected
+
+    def reject(self, what: str) -> None:
+        """Stops all spending from this process: an audit found that the ledger does not agree with itself."""
+        self._rejected = self._rejected or what
+
+    def _reject(self, what: str) -> NoReturn:
+        self.reject(what)
+        super()._reject(what)
+
     def _lose(self, lost: dict[str, Json]) -> None:
         """The ledger went backwards while it was open: nothing is written until somebody acknowledges it."""
         if self._behind is None:
@@ -338,6 +352,8 @@ class Ledger(Reads):
     def _write(self, operation: Operation[Written]) -> Written:
         if self._writer is None:
             raise LedgerUnavailable("the ledger is closed in this process")
+        if self._rejected is not None:
+            super()._reject(self._rejected)
         if self._behind is not None:
             raise LedgerBehind(
                 "the ledger is older than it was: a backup was restored or its database went back, and charges are "

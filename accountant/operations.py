@@ -6,12 +6,12 @@ Every operation says what it needs and then either changes the batch as a whole 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from accountant.account import Account
 from accountant.batch import Batch, Needs
-from accountant.entry import GENESIS, ZERO, canonical_json, limit_json, shares_json
+from accountant.entry import EMPTY, GENESIS, ZERO, Kept, body_hash, canonical_json, limit_json, shares_json
 from accountant.errors import (
     AccountChanged,
     AccountExists,
@@ -167,10 +167,17 @@ def _charged_accounts(batch: Batch, query: QueryState) -> list[AccountState]:
     return [account for account in path if account.id in reading]
 
 
-def _close(batch: Batch, query: QueryState, kind: EntryKind) -> None:
-    """Writes the closing entry on every account that was charged, root first; what was read is paid for from now on."""
+def _close(
+    batch: Batch, query: QueryState, kind: EntryKind, *, answer: str | None, releases: Mapping[str, str]
+) -> None:
+    """Writes the closing entry on every account that was charged, root first; what was read is paid for from now on.
+
+    The first of them says what is kept: `answer` and `releases` are hashes of bytes.
+    """
+    details = Kept(query.principal, answer, releases).details()
     for account in _charged_accounts(batch, query):
-        batch.add_entry(account, kind, query_id=query.id, details="{}")
+        batch.add_entry(account, kind, query_id=query.id, details=details)
+        details = EMPTY
     for item in json.loads(query.cores).get("read", {}).values():
         for account_id in item["accounts"]:
             batch.add_reading(account_id, release=item["release"], core_key=item["key"], query_id=query.id)
@@ -195,6 +202,11 @@ def _keep(batch: Batch, query: QueryState, releases: Sequence[StoredRelease]) ->
         batch.add_release(release, quality=quality, events=stored)
 
 
+def _bodies(releases: Sequence[StoredRelease]) -> dict[str, str]:
+    """The hashes of their bodies, by identifier."""
+    return {release.id: body_hash(release.body) for release in releases}
+
+
 @dataclass(frozen=True, slots=True)
 class Post(_QueryStep):
     """Settles a query: its releases and its answer become durable together with the entries that say so."""
@@ -202,12 +214,18 @@ class Post(_QueryStep):
     releases: tuple[StoredRelease, ...]
     answer: bytes
     name: str = "post"
+    hashes: tuple[str, Mapping[str, str]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        # Here, in the caller's thread: the writer's is shared by all.
+        object.__setattr__(self, "hashes", (body_hash(self.answer), _bodies(self.releases)))
 
     def apply(self, batch: Batch) -> None:
         """reserved to settled."""
         query = batch.open_query(self.query_id, step="post")
         _keep(batch, query, self.releases)
-        _close(batch, query, EntryKind.POST)
+        answer, releases = self.hashes
+        _close(batch, query, EntryKind.POST, answer=answer, releases=releases)
         batch.move(query, QueryStatus.SETTLED, answer=self.answer)
 
 
@@ -222,7 +240,7 @@ class Fail(_QueryStep):
         """reserved to failed_charged."""
         query = batch.open_query(self.query_id, step="fail")
         _keep(batch, query, self.releases)
-        _close(batch, query, EntryKind.FAIL)
+        _close(batch, query, EntryKind.FAIL, answer=None, releases=_bodies(self.releases))
         batch.move(query, QueryStatus.FAILED_CHARGED)
 
 
@@ -246,7 +264,7 @@ class Void(_QueryStep):
             raise ValueError("a reservation is on all its accounts, or nothing of it is given back")
         for account in path:
             amounts = charges[account.id].reversed_sign()
-            batch.add_entry(account, EntryKind.VOID, query_id=query.id, details="{}", amounts=amounts)
+            batch.add_entry(account, EntryKind.VOID, query_id=query.id, details=EMPTY, amounts=amounts)
         batch.move(query, QueryStatus.FAILED_VOID)
 
 
@@ -269,7 +287,7 @@ class Recover:
         for identifier in batch.recoverable:
             query = batch.find_query(identifier)
             if query is not None and query.state is QueryStatus.RESERVED:
-                _close(batch, query, EntryKind.FAIL)
+                _close(batch, query, EntryKind.FAIL, answer=None, releases={})
                 batch.move(query, QueryStatus.FAILED_CHARGED)
                 count += 1
         return count
@@ -291,7 +309,7 @@ class Abandon:
         for identifier in self.query_ids:
             query = batch.find_query(identifier)
             if query is not None and query.state is QueryStatus.RESERVED:
-                _close(batch, query, EntryKind.FAIL)
+                _close(batch, query, EntryKind.FAIL, answer=None, releases={})
                 batch.move(query, QueryStatus.FAILED_CHARGED)
 
 

@@ -6,8 +6,16 @@ import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from typing import NoReturn
 
-from sqlalchemy import ColumnElement, Connection, Engine, Select, bindparam, func, or_, select, tuple_
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    func,
+    select,
+    tuple_,
+)
 from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
@@ -15,10 +23,28 @@ from accountant.account import Account
 from accountant.audit import AuditReport, audit_ledger
 from accountant.connection import unhurried
 from accountant.direct import Parameters, Row, read
-from accountant.entry import Amounts, Entry, from_micros, read_entry
-from accountant.errors import IdempotencyConflict, LedgerUnavailable, UnknownAccount
+from accountant.entry import Amounts, Entry, Kept, body_hash, from_micros, read_entry
+from accountant.errors import IdempotencyConflict, LedgerRejected, LedgerUnavailable, UnknownAccount
 from accountant.export import export_lines
 from accountant.filter import Sums
+from accountant.read_statements import (
+    ANSWER,
+    BEST,
+    BEST_OF,
+    BEST_OF_OWN,
+    BEST_OWN,
+    EARLIER,
+    FRAMES,
+    FRAMES_MAX,
+    RELEASE,
+    RELEASE_COLUMNS,
+    RELEASES_OF,
+    SPENDABLE,
+    STANDING,
+    held_by,
+    held_by_read,
+    kept_of,
+)
 from accountant.request import Charged, HeldRelease, QueryRecord, Reserved, SharedAnswer, StoredRelease
 from accountant.reserving import serving_of
 from accountant.rows import AccountState, AnswerRow, EarlierRow, ReleaseRow
@@ -38,76 +64,13 @@ ENTRIES_MAX = 1000
 HELD_MAX = 16
 """Most stored releases whose sums are looked at for one question."""
 
-FRAMES_MAX = 4
-"""Most frames without groups that are looked up at once."""
-
-_FRAMES = tuple(f"frame{place}" for place in range(FRAMES_MAX))
-
 _UNREACHABLE = (OperationalError, InterfaceError, PoolTimeoutError)
 _UNREACHABLE_TEXT = "the ledger's database could not be read"
-
-# Built once: making a statement costs more than running it.
-_SPENDABLE = (
-    select(*ACCOUNT_COLUMNS)
-    .where(
-        accounts.c.dataset == bindparam("dataset"),
-        or_(accounts.c.principal == bindparam("principal"), accounts.c.principal.is_(None)),
-    )
-    .order_by(accounts.c.depth, accounts.c.created, accounts.c.id)
-)
-_STANDING = select(*ACCOUNT_COLUMNS).where(accounts.c.id == bindparam("account"))
-_ANSWER_COLUMNS = (
-    queries.c.answer,
-    queries.c.answer_of,
-    queries.c.answer_at,
-    queries.c.answer_from,
-    queries.c.answer_to,
-)
-_ANSWER = select(*_ANSWER_COLUMNS).where(queries.c.id == bindparam("query"))
-_EARLIER = select(queries.c.id, queries.c.state, queries.c.body_hash, queries.c.charged, *_ANSWER_COLUMNS).where(
-    queries.c.principal == bindparam("principal"), queries.c.idempotency_key == bindparam("key")
-)
-_RELEASE = select(release_table).where(release_table.c.id == bindparam("release"))
-_RELEASES_OF = (
-    select(release_table)
-    .where(release_table.c.query_id == bindparam("query"))
-    .order_by(release_table.c.quality.desc(), release_table.c.id.desc())
-)
-_BEST = (
-    select(*(release_table.c[name] for name in ReleaseRow._fields))
-    .where(release_table.c.core_key == bindparam("core_key"), release_table.c.quality >= bindparam("least"))
-    .order_by(release_table.c.quality.desc(), release_table.c.created.desc(), release_table.c.id.desc())
-)
-_BEST_OWN = _BEST.where(release_table.c.principal == bindparam("principal"))
-_BEST_OF = (
-    select(*(release_table.c[name] for name in ReleaseRow._fields))
-    .where(or_(release_table.c.core_key == bindparam("one"), release_table.c.core_key == bindparam("other")))
-    .order_by(release_table.c.quality.desc(), release_table.c.created.desc(), release_table.c.id.desc())
-)
-_BEST_OF_OWN = _BEST_OF.where(release_table.c.principal == bindparam("principal"))
-
-
-_HELD_COLUMNS = [release_table.c[name] for name in ("id", "core_key", "quality", "coarse", "held")]
-
-
-def _held_by(*, finer: bool, own: bool) -> Select[tuple[object, ...]]:
-    wanted = release_table.c.frame == bindparam("frame")
-    if finer:
-        wanted = release_table.c.coarse.in_([bindparam(name) for name in _FRAMES])
-    chosen = select(*_HELD_COLUMNS).where(wanted)
-    if own:
-        chosen = chosen.where(release_table.c.principal == bindparam("principal"))
-    return chosen.order_by(release_table.c.quality.desc(), release_table.c.created.desc())
-
-
-def _held_by_read(*, finer: bool) -> Select[tuple[object, ...]]:
-    read = readings.c.account == bindparam("account")
-    return _held_by(finer=finer, own=False).join(readings, readings.c.release == release_table.c.id).where(read)
 
 
 def _padded(frames: Sequence[str]) -> dict[str, str]:
     """One statement for any number of frames: the last one again."""
-    return {name: frames[min(place, len(frames) - 1)] for place, name in enumerate(_FRAMES)}
+    return {name: frames[min(place, len(frames) - 1)] for place, name in enumerate(FRAMES)}
 
 
 class Reads:
@@ -118,22 +81,22 @@ class Reads:
 
         kind = DialectKind.of(engine.dialect)
         # What every question reads.
-        self._spendable = text_of(_SPENDABLE, kind)
-        self._standing = text_of(_STANDING, kind)
-        self._earlier = text_of(_EARLIER, kind)
-        self._answer = text_of(_ANSWER, kind)
-        self._best = f"{text_of(_BEST, kind)} LIMIT 1"
-        self._best_own = f"{text_of(_BEST_OWN, kind)} LIMIT 1"
+        self._spendable = text_of(SPENDABLE, kind)
+        self._standing = text_of(STANDING, kind)
+        self._earlier = text_of(EARLIER, kind)
+        self._answer = text_of(ANSWER, kind)
+        self._best = f"{text_of(BEST, kind)} LIMIT 1"
+        self._best_own = f"{text_of(BEST_OWN, kind)} LIMIT 1"
         self._held = {
-            (finer, own): f"{text_of(_held_by(finer=finer, own=own), kind)} LIMIT {HELD_MAX}"
+            (finer, own): f"{text_of(held_by(finer=finer, own=own), kind)} LIMIT {HELD_MAX}"
             for finer in (False, True)
             for own in (False, True)
         }
         self._held_read = {
-            finer: f"{text_of(_held_by_read(finer=finer), kind)} LIMIT {HELD_MAX}" for finer in (False, True)
+            finer: f"{text_of(held_by_read(finer=finer), kind)} LIMIT {HELD_MAX}" for finer in (False, True)
         }
-        self._best_of = f"{text_of(_BEST_OF, kind)} LIMIT 1"
-        self._best_of_own = f"{text_of(_BEST_OF_OWN, kind)} LIMIT 1"
+        self._best_of = f"{text_of(BEST_OF, kind)} LIMIT 1"
+        self._best_of_own = f"{text_of(BEST_OF_OWN, kind)} LIMIT 1"
 
     def account(self, account: str) -> Account:
         """The account at this moment. Errors: UnknownAccount."""
@@ -238,9 +201,13 @@ class Reads:
     def query(self, query_id: str) -> QueryRecord | None:
         """The query with its stored answer, None when there is none."""
         with self._read() as connection:
-            row = connection.execute(select(queries).where(queries.c.id == query_id)).one_or_none()
+            chosen = select(queries, kept_of("queries.id")).where(queries.c.id == query_id)
+            row = connection.execute(chosen).one_or_none()
         if row is None:
             return None
+        kept = None if row.kept is None else self._kept(row.kept)
+        if kept is not None and kept.owner != row.principal:
+            self._reject("a query belongs to somebody else than when it ended")
         return _query_record(row, answer=self._whole_of(row))
 
     def queries(
@@ -267,8 +234,8 @@ class Reads:
     def release(self, release_id: str) -> StoredRelease | None:
         """A stored release, None when there is none. Who may see it is the caller's question."""
         with self._read() as connection:
-            row = connection.execute(_RELEASE, {"release": release_id}).one_or_none()
-        return None if row is None else _release(row)
+            row = connection.execute(RELEASE, {"release": release_id}).one_or_none()
+        return None if row is None else self._release(row)
 
     def has_read(self, principal: str, release_id: str) -> bool:
         """Whether an account of the principal was charged for reading a release that somebody else paid for."""
@@ -284,7 +251,7 @@ class Reads:
     def find_read(self, account: str, core_key: str, *, quality: Fraction = Fraction(0)) -> StoredRelease | None:
         """The best release of a core that an account was charged for reading, of at least that quality."""
         chosen = (
-            select(release_table)
+            select(*RELEASE_COLUMNS)
             .join(readings, readings.c.release == release_table.c.id)
             .where(
                 readings.c.account == account,
@@ -296,7 +263,7 @@ class Reads:
         )
         with self._read() as connection:
             row = connection.execute(chosen).one_or_none()
-        return None if row is None else _release(row)
+        return None if row is None else self._release(row)
 
     def find_release(
         self, core_key: str, *, quality: Fraction = Fraction(0), principal: str | None = None
@@ -309,7 +276,7 @@ class Reads:
         if principal is not None:
             chosen, values = self._best_own, {**values, "principal": principal}
         rows = self._rows(chosen, values)
-        return _release(ReleaseRow._make(rows[0])) if rows else None
+        return self._release(ReleaseRow._make(rows[0])) if rows else None
 
     def find_held(self, frame: str, *, principal: str | None = None) -> list[HeldRelease]:
         """What stored releases of a frame hold, the greatest quality first, at most `HELD_MAX` of them.
@@ -342,12 +309,12 @@ class Reads:
         if principal is not None:
             chosen, values = self._best_of_own, {**values, "principal": principal}
         rows = self._rows(chosen, values)
-        return _release(ReleaseRow._make(rows[0])) if rows else None
+        return self._release(ReleaseRow._make(rows[0])) if rows else None
 
     def releases_of(self, query_id: str) -> list[StoredRelease]:
         """The releases that a query made itself, best first."""
         with self._read() as connection:
-            return [_release(row) for row in connection.execute(_RELEASES_OF, {"query": query_id})]
+            return [self._release(row) for row in connection.execute(RELEASES_OF, {"query": query_id})]
 
     def audit(self) -> AuditReport:
         """Recomputes every balance from the entries, and both chains; changes nothing."""
@@ -363,7 +330,9 @@ class Reads:
     def stored(self, names: Mapping[str, str]) -> dict[str, StoredRelease]:
         """Releases that exist, by the same keys as their names."""
         with self._read() as connection:
-            return {key: _release(connection.execute(_RELEASE, {"release": name}).one()) for key, name in names.items()}
+            return {
+                key: self._release(connection.execute(RELEASE, {"release": name}).one()) for key, name in names.items()
+            }
 
     def answer_of(self, query_id: str) -> bytes | None:
         """The stored answer of a query that exists."""
@@ -382,13 +351,17 @@ class Reads:
             raise LedgerUnavailable(_UNREACHABLE_TEXT) from error
 
     def _whole_of(self, row: Columns) -> bytes | None:
-        """The answer of a row that has all columns of its query."""
-        return self._whole(AnswerRow(row.answer, row.answer_of, row.answer_at, row.answer_from, row.answer_to))
+        """The answer of a row that has all columns of its query, as it is stored."""
+        parts = (row.answer, row.answer_of, row.answer_at, row.answer_from, row.answer_to)
+        return self._whole(AnswerRow(*parts, getattr(row, "kept", None)), checked=hasattr(row, "kept"))
 
-    def _whole(self, row: AnswerRow) -> bytes | None:
-        """The answer of a row, together with what it shares with another query's. Answers never change."""
+    def _whole(self, row: AnswerRow, *, checked: bool = True) -> bytes | None:
+        """The answer of a row, together with what it shares with another query's. Answers never change.
+
+        Errors: LedgerRejected when it is not the one that was posted, unless it is not `checked`.
+        """
         if row.answer is None or row.answer_of is None:
-            return None if row.answer is None else bytes(row.answer)
+            return None if row.answer is None else self._posted(row, checked=checked)
         assert row.answer_at is not None
         assert row.answer_from is not None
         assert row.answer_to is not None
@@ -396,7 +369,47 @@ class Reads:
         other = self._answer_row(row.answer_of)
         assert other.answer is not None, "an answer refers to one that is there"
         assert other.answer_of is None, "an answer refers to one that is whole"
-        return shared.whole(row.answer, other.answer)
+        return shared.whole(row.answer, self._posted(other, checked=checked))
+
+    def _posted(self, row: AnswerRow, *, checked: bool) -> bytes:
+        """A stored answer that is whole. Errors: LedgerRejected when it is not the one that was posted."""
+        assert row.answer is not None
+        answer = bytes(row.answer)
+        kept = None if row.kept is None or not checked else self._kept(row.kept)
+        if kept is not None and kept.answer != body_hash(answer):
+            self._reject("a stored answer is not the one that was posted")
+        return answer
+
+    def _kept(self, details: str) -> Kept | None:
+        """What the end of a query says. Errors: LedgerRejected."""
+        try:
+            return Kept.read(details)
+        except (ValueError, TypeError, KeyError):
+            self._reject("the end of a query says what no end says")
+
+    def _reject(self, what: str) -> NoReturn:
+        """Errors: LedgerRejected, always."""
+        raise LedgerRejected(f"the ledger does not agree with itself: {what}")
+
+    def _release(self, row: Columns | ReleaseRow) -> StoredRelease:
+        """A stored release. Errors: LedgerRejected when its bytes are not those that were posted."""
+        kept = None if row.kept is None else self._kept(row.kept)
+        if kept is not None and kept.releases.get(row.id) != body_hash(row.body):
+            self._reject("a stored release is not what its query released")
+        return StoredRelease(
+            id=row.id,
+            core_key=row.core_key,
+            quality=row.quality * PICO,
+            principal=row.principal,
+            dataset=row.dataset,
+            query_id=row.query_id,
+            events=tuple(event_from_json(event) for event in json.loads(row.events)),
+            body=row.body,
+            created=from_micros(row.created),
+            frame=row.frame,
+            coarse=row.coarse,
+            held=row.held,
+        )
 
     def _answer_row(self, query_id: str) -> AnswerRow:
         """The stored answer of a query that exists."""
@@ -454,23 +467,6 @@ def _held(row: Row) -> HeldRelease:
     assert coarse is None or isinstance(coarse, str)
     assert isinstance(held, str)
     return HeldRelease(id=release, core_key=core_key, quality=quality * PICO, coarse=coarse, held=held)
-
-
-def _release(row: Columns | ReleaseRow) -> StoredRelease:
-    return StoredRelease(
-        id=row.id,
-        core_key=row.core_key,
-        quality=row.quality * PICO,
-        principal=row.principal,
-        dataset=row.dataset,
-        query_id=row.query_id,
-        events=tuple(event_from_json(event) for event in json.loads(row.events)),
-        body=row.body,
-        created=from_micros(row.created),
-        frame=row.frame,
-        coarse=row.coarse,
-        held=row.held,
-    )
 
 
 def _query_record(row: Columns, *, answer: bytes | None = None) -> QueryRecord:

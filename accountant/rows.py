@@ -308,6 +308,8 @@ class ReleaseRow(NamedTuple):
     frame: str | None
     coarse: str | None
     held: str | None
+    kept: str | None
+    """What the end of its query says was kept, as the entry has it; None where it was written before ends said so."""
 
 
 class AnswerRow(NamedTuple):
@@ -318,6 +320,8 @@ class AnswerRow(NamedTuple):
     answer_at: int | None
     answer_from: int | None
     answer_to: int | None
+    kept: str | None
+    """As `ReleaseRow.kept`."""
 
 
 class CandidateRow(NamedTuple):

@@ -46,7 +46,7 @@ __all__ = [
     "releases",
 ]
 
-SCHEMA = 7
+SCHEMA = 8
 """Version of the ledger's tables that this code reads and writes; `ledger_meta.schema` must be equal."""
 
 NAMING_CONVENTION = {

@@ -555,6 +555,10 @@ class Verifier:
             if closing is None or line["account"] not in closing.reserved or line["account"] in closing.closed:
                 self.find("wrong_state", line["sequence"], f"a {kind} without a charge that it ends")
                 return False
+            if details and (closing.kept or kind == "void" or not {"owner", "releases"} <= details.keys()):
+                self.find(
+                    "wrong_state", line["sequence"], "it says of the query's end what no end says, or says it again"
+                )
             closing.closed[line["account"]], closing.kept = kind, details or closing.kept
             back = tuple(-amount for amount in closing.reserved[line["account"]])
             return amounts == (back if kind == "void" else ZERO)
@@ -671,6 +675,8 @@ class Verifier:
         closing = {"settled": "post", "failed_charged": "fail", "failed_void": "void", "reserved": None}[said["state"]]
         if wanted and mine is not None and mine.closed != ({} if closing is None else dict.fromkeys(wanted, closing)):
             self.find("wrong_state", name, f"the query is {said['state']}, and its entries say otherwise")
+        if mine is not None and mine.kept and mine.kept["owner"] != said["principal"]:
+            self.find("wrong_owner", name, "it belongs to somebody else than when it ended")
         if mine is not None and "answer" in mine.kept and mine.kept["answer"] != said["answer"]:
             self.find("wrong_answer", name, "the stored answer is not the one that was posted")
         for release, sha256 in (mine.kept.get("releases", {}) if mine is not None else {}).items():
@@ -693,6 +699,8 @@ class Verifier:
         if not cores or any(asked.get(one) != said[one] for one in ("dataset", "principal")):
             self.find("uncharged_release", name, "it belongs to no charge that stands")
             return
+        if by is not None and by.kept and name not in by.kept["releases"]:
+            self.find("wrong_release", name, "its query did not release it")
         base = cores[0].get("base", {"events": []})
         under = self.releases.get(base.get("release", ""), {"events": base["events"], "dataset": said["dataset"]})
         if (said["events"], said["quality"]) != ([*base["events"], *cores[0]["events"]], cores[0]["quality"]):

@@ -28,6 +28,7 @@ from accountant.errors import (
     IdempotencyConflict,
     IllegalTransition,
     LedgerError,
+    LedgerRejected,
     LedgerUnavailable,
     Nominal,
     PriceMoved,
@@ -269,6 +270,13 @@ def problem_of_ledger(error: LedgerError, *, spending: bool, own_account: bool =
         return Problem("not_found", what="there is no such query")
     if isinstance(error, IllegalTransition):
         return Problem("conflict", what="the query is in a state that does not allow this step")
+    if isinstance(error, LedgerRejected) and spending:
+        return Problem(
+            "charge_unknown",
+            what="the ledger does not agree with itself, and is not spent from",
+            why="It was found out during this request. The charge may have been made, so it counts as made.",
+            charged=True,
+        )
     if isinstance(error, LedgerUnavailable) and spending:
         return Problem(
             "charge_unknown",

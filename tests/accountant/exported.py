@@ -128,7 +128,8 @@ def history(ledger: Ledger) -> None:
     """Two levels, two datasets, every step of the ledger once, and a release that rests on another one."""
     top = root(ledger, epsilon=10, delta="1e-6", pure=False)
     anna, ben = (analyst(ledger, top, principal=name, delta="1e-6", pure=False) for name in ("anna", "ben"))
-    root(ledger, dataset="visits", epsilon=2)
+    visits = root(ledger, dataset="visits", epsilon=2)
+    spend(ledger, request(visits, core("visits"), principal="anna"))
     for name, event in events().items():
         spend(ledger, request(anna, core(name, event), principal="anna"))
     spend(ledger, request(anna, core("core", gaussian("0.001")), principal="anna"))

@@ -71,7 +71,7 @@ def test_what_is_exported_agrees(ledger: Ledger) -> None:
     assert (verifier.sequence, verifier.hash) == (report.sequence, report.hash)
     counted = (verifier.counts[name] for name in ("entry", "account", "query", "release"))
     assert tuple(counted) == (report.entries, report.accounts, report.queries, report.releases)
-    assert b"answer" not in raw.replace(b'"answer":', b"")
+    assert b'"answer"' not in raw.replace(b'"answer":', b"")
     assert b"noisy" not in raw
     assert b"body_hash" not in raw
     words = "\n".join(verifier.words())
@@ -337,6 +337,25 @@ def lost_release(lines: Lines) -> None:
     lines.remove(of(lines, "release", id=read)[0])
 
 
+def other_answer(lines: Lines) -> None:
+    of(lines, "query", state="settled", principal="anna")[0]["answer"] = "0" * 64
+
+
+def other_numbers(lines: Lines) -> None:
+    of(lines, "release")[0]["body"] = "0" * 64
+
+
+def other_owner(lines: Lines) -> None:
+    (shared,) = of(lines, "account", name="lifetime", dataset="visits")
+    query = of(lines, "query", account=shared["id"])[0]
+    query["principal"] = "ben"
+
+
+def release_put_in(lines: Lines) -> None:
+    release = of(lines, "release")[0]
+    lines.insert(lines.index(release), release | {"id": "r_other"})
+
+
 def forged_checkpoint(lines: Lines) -> None:
     of(lines, "checkpoint")[1]["hash"] = of(lines, "entry")[0]["hash"]
 
@@ -367,6 +386,10 @@ AS_IT_IS: list[tuple[Forgery, str]] = [
     (lost_reading, "uncharged_reading"),
     (reading_of_another, "uncharged_reading"),
     (lost_release, "wrong_release"),
+    (other_answer, "wrong_answer"),
+    (other_numbers, "wrong_release"),
+    (other_owner, "wrong_owner"),
+    (release_put_in, "wrong_release"),
     (forged_checkpoint, "forged_checkpoint"),
     (other_head, "wrong_head"),
 ]
