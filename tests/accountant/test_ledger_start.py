@@ -57,8 +57,8 @@ class TestRefusals:
 
     def test_a_newer_schema(self, url: str) -> None:
         """A ledger that newer code wrote is refused with both versions, and nothing is changed."""
-        execute(url, "UPDATE ledger_meta SET schema = 8")
-        with pytest.raises(SchemaTooNew, match="schema 8 and this program knows 7"):
+        execute(url, "UPDATE ledger_meta SET schema = 9")
+        with pytest.raises(SchemaTooNew, match="schema 9 and this program knows 8"):
             Ledger(url, instance="test")
         execute(url, "UPDATE ledger_meta SET schema = 0")
         with pytest.raises(NotMigrated, match="schema 0"):
