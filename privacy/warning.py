@@ -17,6 +17,7 @@ WARNINGS: dict[str, str] = {
     "contribution_cut": "Scaling units to the chosen norm cuts a part which is not small, or which is not known.",
     "empty_groups_counted": "Groups of nobody, which appear because their keys are public, are counted like others.",
     "empty_groups_left_out": "Public groups were left out by their noisy counts, as the request asked.",
+    "groups_merged": "Rows stand for several groups, which were merged by their noisy numbers as the request asked.",
     "levels_apart": "Each level of ROLLUP, CUBE or GROUPING SETS has noise of its own, and they share the price.",
     "entropy_of_counts": "ENTROPY is that of noisy counts of the groups that are shown.",
     "no_group_shown": "The list of groups is not public, and none has enough units to be shown.",

@@ -60,6 +60,8 @@ class Question:
     relative: Fraction | None = None
     at_most: Fraction | None = None
     with_cut: bool = False
+    merge: Fraction | None = None
+    """The relative accuracy below which groups are merged; None where they are not. It sets no price."""
     report: bool = False
     started: datetime.datetime | None = None
     clause: Clause | None = None
@@ -78,7 +80,7 @@ class Question:
     @property
     def atoms(self) -> ByAtoms:
         """Whether conditions may be measured as groups: a width that is asked for is that of each number shown."""
-        if self.as_written:
+        if self.as_written or self.merge is not None:
             return ByAtoms.NONE
         return ByAtoms.SUMS if self.half_width is None and self.relative is None else ByAtoms.ALONE
 

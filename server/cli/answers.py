@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from server.cli.fields import of_path, with_options
+from server.cli.merged import merged_lines
 from server.cli.output import Json, as_commands, as_typed, painted, printable, short, table
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ def price_lines(answer: Json) -> list[str]:
         price = f"nothing: {by if derived else 'an equal question was answered before, and its release serves again'}"
     return [
         f"± is the interval of the noise at {round(float(answer['confidence']) * 100, 4):g} % confidence.",
+        *merged_lines(answer.get("merged")),
         *_bound_lines(answer),
         f"Price: {price or 'nothing'}.",
         *_part_lines(accounting),

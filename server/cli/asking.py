@@ -49,6 +49,7 @@ class Question:
     own_epsilon: str | None = option("--own-epsilon E", "What the answer may promise by itself, in any account.")
     half_width: str | None = option("--half-width W", "How exact: ± of the widest interval; sets the price.")
     relative: str | None = option("--relative R", "The same as a part of the smallest number, where that is known.")
+    merge: bool = option("--merge", "With --relative: merge public groups that are less exact; sets no price.", False)
     at_most: str | None = option("--at-most E", "The greatest part of your account that such a ± may cost.")
     confidence: str | None = option("--confidence C", "Confidence of the intervals. Default: 0.95.")
     noise: str | None = option("--noise FAMILY", "The only family of noise that may answer.", parser=_family)
@@ -72,7 +73,11 @@ class Question:
 
     def body(self) -> Json:
         """The body of the request. Amounts are checked here, so that a typo needs no server. Errors: CommandFailed."""
-        _one_price({name: getattr(self, name) for name in _PRICES})
+        if self.merge and self.relative is None:
+            raise UsageError("""--merge needs --relative
+                It merges groups whose ± is wider than such a part of their number.
+                Give --relative 0.1, say, and --epsilon for the price.""")
+        _one_price({name: getattr(self, name) for name in _PRICES if not (self.merge and name == "relative")})
         bounds = {name: bound for name in _BOUNDS if (bound := getattr(self, name)) is not None}
         if bounds and self.contribution is not None:
             raise UsageError(f"""--contribution and {_named(next(iter(bounds)))} exclude each other
@@ -81,7 +86,7 @@ class Question:
         wishes = {
             "parameters": _parameters(self.parameter or []),
             "spend": self._amounts(*_SPENDS),
-            "accuracy": self._amounts(*_ACCURACY),
+            "accuracy": {**self._amounts(*_ACCURACY), **({"merge": True} if self.merge else {})},
             "contribution": self.contribution or bounds,
             **self._amounts("delta", "max_cost"),
             **{
@@ -113,7 +118,7 @@ def _amounts(values: Mapping[str, str | None]) -> dict[str, str]:
 
 def _one_price(values: Mapping[str, str | None]) -> list[str]:
     """The option that sets the price, if one is given. Errors: UsageError for more than one."""
-    prices = [_named(name) for name in _PRICES if values[name] is not None]
+    prices = [_named(name) for name in _PRICES if values.get(name) is not None]
     if len(prices) > 1:
         raise UsageError(f"""{prices[0]} and {prices[1]} are both given
             --epsilon, --own-epsilon, --half-width and --relative are four ways to set one price.

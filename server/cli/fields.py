@@ -27,6 +27,7 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "parameters": "--parameter",
         "accuracy.half_width": "--half-width",
         "accuracy.relative": "--relative",
+        "accuracy.merge": "--merge",
         "accuracy.at_most": "--at-most",
         "accuracy.confidence": "--confidence",
         "contribution.rows_per_unit": "--rows-per-unit",

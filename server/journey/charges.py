@@ -57,6 +57,7 @@ def text_key(question: Question, dataset: Dataset, power: NormPower) -> Hashable
         bounds,
         question.nonempty,
         question.atoms,
+        question.merge is not None,
         question.started,
         question.clause,
         question.mechanism,
@@ -71,7 +72,12 @@ def repeat_key(question: Question, prepared: Prepared, leaf: Account) -> Hashabl
     """
     account = (question.principal, leaf.id, leaf.limit, leaf.filter)
     chosen = prepared.plan.chosen  # the same text may be answered by counts that are stored
-    asked = text_key(question, prepared.plan.dataset, prepared.power), wish_of(question), question.with_cut
+    asked = (
+        text_key(question, prepared.plan.dataset, prepared.power),
+        wish_of(question),
+        question.with_cut,
+        question.merge,
+    )
     return (*asked, account, chosen)
 
 

@@ -28,6 +28,7 @@ from server import answer_rows
 from server.calibrations import Calibrations
 from server.journey.charges import text_key
 from server.journey.google import check_clause, check_groups
+from server.journey.merging import with_forest
 from server.journey.norms import Chosen, key_at_norms
 from server.journey.query import Histogram, Prepared, Raised
 from server.journey.stages import sampled
@@ -112,6 +113,7 @@ class Preparing:
         # Before anything is written out, which may be long.
         plan, cores, values, work = bound_within_time(plan, power, self._dialect)
         check_groups(question.clause, cores)
+        cores = with_forest(question, plan, cores, open_bounds=values is not None)
         histograms = tuple(norm_core(core) for core in cores)
         check_memory(cores, self._dialect.costs)
         types = None if plan.shell.trivial else self._shell_types(question, plan, cores)

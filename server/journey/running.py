@@ -35,6 +35,7 @@ from server.free_answers import FreeAnswers
 from server.journey.admission import Admission, Served
 from server.journey.charges import repeat_key
 from server.journey.held import for_others, stored_table
+from server.journey.merging import MergedRows, merged_table
 from server.journey.nobody import without_guesses
 from server.journey.nonempty import without_empty
 from server.journey.norms import choose_norms, require_reserved
@@ -75,6 +76,8 @@ class _Made:
     """Histograms of norms, fresh and stored ones, by core key."""
     values: dict[StageValue, Released] = field(default_factory=dict)
     """The numbers that later stages read, once they are released."""
+    merged: MergedRows | None = None
+    """Which of its groups the question's only table merged."""
     kept_of: str = ""
     """The histogram whose shared tables the engine keeps, until the next statement."""
 
@@ -332,6 +335,8 @@ class Running:
             if count is not None and core.core.keys and core.described.keys.domain is not None:
                 table = without_empty(table, count)
             table = without_guesses(core, table)
+            if (relative := asked.question.merge) is not None:
+                table, made.merged = merged_table(table, core.described, relative, asked.question.confidence)
             if prepared.plan.stages:
                 try:
                     made.values.update(stage_values(core, table, prepared.plan.lists))
@@ -468,7 +473,7 @@ class Running:
         except ExecutionFailed as failure:
             # A shell that never started does not undo that rows were read: a refund would be a free answer.
             raise ExecutionFailed(started=failure.started or bool(made.fresh)) from None
-        parts = parts_of(asked, rows, made.tables, made.used)
+        parts = parts_of(asked, rows, made.tables, made.used, made.merged)
         content = answer(asked, query.paid, parts, self._ledger.standing(asked.path[0].id))
         self._ledger.post(query.query_id, made.fresh, content)
         if not query.paid.charged:
@@ -479,7 +484,7 @@ class Running:
         if before is None:
             return content
         first, learned = before
-        both = parts_of(asked, rows, made.tables, {**learned.used, **made.used})
+        both = parts_of(asked, rows, made.tables, {**learned.used, **made.used}, made.merged)
         content = answer(asked, query.paid, both, self._ledger.standing(asked.path[0].id), first=first)
         self._ledger.post(first.query_id, learned.fresh, content)
         return content

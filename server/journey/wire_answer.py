@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from accountant.account import Account
@@ -20,9 +21,11 @@ from mechanisms.released_table import ReleasedTable
 from privacy.numbers import decimal_text
 from privacy.refusal import Finding
 from server.answer_rows import AnswerRows
+from server.derived.cells import IntervalMethod
 from server.errors import finding_body
 from server.estimands import counts_of, estimand, what_is_cut
 from server.journey.column_cut import beyond_noise
+from server.journey.merging import MergedRows
 from server.journey.nobody import nobody_warnings
 from server.journey.query import Asked, Paid, Prepared, ToRun
 from server.journey.repeats import AnswerParts
@@ -32,6 +35,7 @@ from server.journey.wire_choice import choice_warnings, chosen_json
 from server.journey.wire_cut import with_cut_json
 from server.journey.wire_derived import derived_json
 from server.journey.wire_held import held_warnings
+from server.journey.wire_merged import merged_json, merged_warnings
 from server.journey.wire_norms import cut_warnings, norm_json
 from server.journey.wire_parts import answer_parts
 from server.journey.wire_sharpened import sharpened_json, sharpened_warnings
@@ -47,11 +51,15 @@ def parts_of(
     rows: AnswerRows,
     tables: Sequence[ReleasedTable],
     releases: Mapping[str, StoredRelease],
+    merged: MergedRows | None = None,
 ) -> AnswerParts:
     """What is the same in every answer to a question that these releases (by core key, without bodies) serve.
 
-    `tables` are those of the cores, in their order: their notes say what was done.
+    `tables` are those of the cores, in their order: their notes say what was done. `merged` says which groups were.
     """
+    if merged is not None:
+        methods = (None if method is None else IntervalMethod.SIMULTANEOUS for method in rows.methods)
+        rows = replace(rows, methods=tuple(methods))
     question, prepared, priced = asked.question, asked.prepared, asked.priced
     choices = chosen_json(prepared.cores, tables, question.confidence)
     table: dict[str, object] = {
@@ -74,15 +82,21 @@ def parts_of(
         ],
         "confidence": float(question.confidence),
         "warnings": [
-            finding_body(warning) for warning in _warnings(prepared, rows, tables, choices, question.confidence)
+            finding_body(warning)
+            for warning in (
+                *_warnings(prepared, rows, tables, choices, question.confidence),
+                *merged_warnings(merged),
+            )
         ],
     }
+    if merged is not None:
+        table["merged"] = merged_json(merged, prepared, tables[0])
     if question.with_cut:
         table["with_cut"] = with_cut_json(prepared.cores, tables, prepared.plan.shell.outputs, rows)
     provenance = {
         "releases": [release.id for release in releases.values()],
         "noise": None if priced is None else priced.family,
-        "mechanisms": _mechanisms(prepared, tables),
+        "mechanisms": _mechanisms(prepared, tables, merged),
         "policy_version": prepared.plan.dataset.policy_version,
         "data_version": prepared.plan.dataset.data_version,
         **({"derived": derived} if (derived := derived_json(prepared, asked.sums, releases)) else {}),
@@ -206,11 +220,16 @@ def _json(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode()
 
 
-def _mechanisms(prepared: Prepared, tables: Sequence[ReleasedTable]) -> list[dict[str, object]]:
+def _mechanisms(
+    prepared: Prepared, tables: Sequence[ReleasedTable], merged: MergedRows | None
+) -> list[dict[str, object]]:
     result = []
     for core, table in zip(prepared.cores, tables, strict=True):
         texts = {aggregate.name: aggregate.text for aggregate in core.core.aggregates}
-        drawn = {one.measurement.statistic.name: one.measurement for one in table.sums or ()}
+        drawn = {
+            one.measurement.statistic.name: one.measurement
+            for one in table.sums or (() if merged is None else merged.sums)
+        }
         for note in table.notes:
             shown: dict[str, object] = {
                 "columns": [texts.get(name, name) for name in note.estimates],

@@ -25,6 +25,7 @@ from server.journey.wire_amounts import epsilon_text, own_json, remaining_json, 
 from server.journey.wire_bounds import bounds_before, open_argument, open_bounds_json
 from server.journey.wire_choice import choice_warnings, expected_choices_json
 from server.journey.wire_errors import by_rows_json, errors_by_rows, expected_columns, unbounded_columns
+from server.journey.wire_merged import merging_json
 from server.journey.wire_norms import norm_json, open_norms_json
 from server.journey.wire_parts import estimate_parts, fresh_names
 from server.journey.wire_sharpened import bought_events, expected_warnings, sharpened_json
@@ -98,6 +99,7 @@ def estimate(question: Question, prepared: Prepared, quote: Quote) -> dict[str, 
         "choices": choices,
         "columns": expected_columns(prepared, seen, question, _stored_tables(prepared, quote, question)),
         "statistics": [] if priced is None or quote.histograms_only else _statistics(prepared, priced),
+        "merging": merging_json(question, prepared),
         "contribution": [
             _contribution(prepared, core, notes.get(core.described.name, ()), priced) for core in prepared.cores
         ],

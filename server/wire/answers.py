@@ -142,6 +142,11 @@ class QueryAnswer(BaseModel):
         description="Only where the request asked for it: `lows` and `highs` of the interval of the noise widened by "
         "what a histogram says is cut, `reasons` of columns without them, and what they do not promise (`words`).",
     )
+    merged: dict[str, object] | None = Field(
+        default=None,
+        description="Only where the request asked for it: which groups were merged, by `row` (place in `rows`), and "
+        "what that row stands for; `unmet` are the rows that are less exact than asked all the same.",
+    )
     warnings: list[FindingAnswer] = Field(
         description="What to know beside the numbers: from the text and the declarations, never from rows."
     )

@@ -172,6 +172,27 @@ class AccuracyBody(RequestModel):
         return self
 
 
+class AskedAccuracyBody(AccuracyBody):
+    """How exact the answer shall be, or how exact each of its rows."""
+
+    merge: Annotated[
+        bool,
+        Field(
+            description="With relative, which then sets no price: that is spend, or the default. Public groups that "
+            "are less exact are merged into coarser ones by their noisy numbers, until all are as exact or no level "
+            "is left."
+        ),
+    ] = False
+
+    @model_validator(mode="after")
+    def _merged_by(self) -> AskedAccuracyBody:
+        if self.merge and self.relative is None:
+            raise ValueError("merge needs relative: the part of a number that half its interval may be")
+        if self.merge and self.at_most is not None:
+            raise ValueError("at_most is the greatest price of an accuracy, which sets no price with merge: give spend")
+        return self
+
+
 class SpendBody(RequestModel):
     """What the answer may cost, said in one of two ways; the server finds the accuracy."""
 
@@ -218,7 +239,7 @@ class QueryBody(RequestModel):
         dict[ParameterName, ParameterValue],
         Field(max_length=100, description="Values of the named parameters ($name) of the statement."),
     ] = {}
-    accuracy: AccuracyBody | None = None
+    accuracy: AskedAccuracyBody | None = None
     spend: SpendBody | None = None
     contribution: Annotated[
         ContributionBody | Literal["auto"] | None,
@@ -280,7 +301,8 @@ class QueryBody(RequestModel):
     def _one_wish(self) -> QueryBody:
         accuracy = self.accuracy
         named = "half_width" if accuracy is not None and accuracy.half_width is not None else "relative"
-        if self.spend is not None and accuracy is not None and getattr(accuracy, named) is not None:
+        priced = accuracy is not None and not accuracy.merge and getattr(accuracy, named) is not None
+        if self.spend is not None and priced:
             raise ValueError(f"accuracy.{named} and spend are two ways to set one price: give one of them, or neither")
         return self
 
