@@ -7,6 +7,7 @@ keyed hash of the unit's key that no other unit can change; where each row is a 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -71,6 +72,8 @@ def build_snapshot(
         path = snapshot_file(directory, version)
         existing = open_snapshot(path)
         if existing is not None:
+            # In use again from now on: what removes old copies goes by their age.
+            os.utime(path)
             return existing
         build: dict[str, Json] = {
             "operation": "build",

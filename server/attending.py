@@ -1,10 +1,11 @@
-"""What a server does by itself while it serves: standing monitors of new data, and events for webhooks."""
+"""What a server does by itself while it serves: standing monitors of new data, events for webhooks, old copies."""
 
 from __future__ import annotations
 
 from accountant.ledger import utc_now
 from server.monitors.background import StandingMonitors
 from server.monitors.monitors import Monitors
+from server.retiring import Retirement
 from server.services import Services
 from server.webhooks.delivering import Deliveries
 from server.webhooks.webhooks import Webhooks
@@ -13,13 +14,17 @@ __all__ = ["attended"]
 
 
 def attended(services: Services) -> Services:
-    """The services with both, which are closed before them."""
+    """The services with all of these, which are closed before them."""
     monitors, webhooks = services.monitors, services.webhooks
     assert isinstance(monitors, Monitors)
     assert isinstance(webhooks, Webhooks)
     standing = StandingMonitors(monitors, services.catalogue, services.jobs)
     deliveries = Deliveries(services.registry, webhooks.seal, webhooks.sender, utc_now)
-    for rounds in (standing.rounds, deliveries.rounds):
+    settings = services.settings
+    retirement = Retirement(
+        services.registry, settings.snapshots_directory, after_seconds=settings.old_snapshots_minutes * 60.0
+    )
+    for rounds in (standing.rounds, deliveries.rounds, retirement.rounds):
         rounds.start()
         services.closing = (rounds.close, *services.closing)
     return services

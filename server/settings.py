@@ -73,6 +73,9 @@ class Settings(BaseSettings):
         None, description="Secret that stored API keys are hashed with; made in the home when absent."
     )
     key_secret_file: Path | None = Field(None, description="File that holds key_secret.")
+    old_snapshots_minutes: int = Field(
+        60, ge=5, le=525_600, description="How long a copy of data is kept that no dataset serves any more."
+    )
     key_days: int = Field(365, ge=1, le=3650, description="Life of an API key when its creator names none.")
 
     body_max_bytes: int = Field(65_536, ge=1_024, le=65_536, description="Largest body on analysts' routes.")
