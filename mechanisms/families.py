@@ -29,7 +29,11 @@ from mechanisms.measurements.gaussian_pairs import GaussianPairs
 from mechanisms.measurements.gaussian_threshold import GaussianThresholdMeasurement
 from mechanisms.measurements.laplace import LaplaceMeasurement
 from mechanisms.measurements.levels import GaussianLevels, LaplaceLevels
-from mechanisms.measurements.moments_threshold import GaussianMomentsThreshold, LaplaceMomentsThreshold
+from mechanisms.measurements.moments_threshold import (
+    GaussianMomentsThreshold,
+    GaussianPairsThreshold,
+    LaplaceMomentsThreshold,
+)
 from mechanisms.measurements.named_ranks import GaussianBlocks, GaussianSmooth, LaplaceBlocks, LaplaceSmooth
 from mechanisms.measurements.truncated_geometric import TruncatedGeometricMeasurement
 from mechanisms.measurements.weighted_threshold import WeightedThresholdMeasurement
@@ -166,6 +170,9 @@ class Family(ABC):
         """How much wider an interval has to be at confidence `after` than at `before`, which is less."""
 
 
+_OF_ROWS = (StatisticKind.MOMENTS, StatisticKind.PRODUCTS)
+"""The kinds whose sums of a cell add up to its rows, by which groups may be selected (own_threshold.md)."""
+
 _LAPLACE_RANKS: Mapping[QuantileMechanism, type[LaplaceRanks | LaplaceSmooth]] = {
     QuantileMechanism.EXPONENTIAL: LaplaceRanks,
     QuantileMechanism.SMOOTH: LaplaceSmooth,
@@ -219,7 +226,7 @@ class _Laplace(Family):
     def selection(
         self, core: CoreStatistics, statistic: Statistic, *, share: Fraction, amount: Fraction, delta: Fraction
     ) -> Measurement:
-        if self.selects(core) and statistic.kind is StatisticKind.MOMENTS:
+        if self.selects(core) and statistic.kind in _OF_ROWS:
             return LaplaceMomentsThreshold.selecting(
                 core=core.name, statistic=statistic, share=share, epsilon=amount, delta=delta
             )
@@ -307,8 +314,9 @@ class _Gaussian(Family):
     def selection(
         self, core: CoreStatistics, statistic: Statistic, *, share: Fraction, amount: Fraction, delta: Fraction
     ) -> Measurement:
-        if statistic.kind is StatisticKind.MOMENTS:
-            return GaussianMomentsThreshold.selecting(
+        if statistic.kind in _OF_ROWS:
+            by_rows = GaussianPairsThreshold if has_pair_noise(statistic) else GaussianMomentsThreshold
+            return by_rows.selecting(
                 core=core.name,
                 statistic=statistic,
                 share=share,
@@ -380,6 +388,7 @@ FAMILIES: Mapping[NoiseFamily, Family] = registered(
                 GaussianPairs,
                 GaussianThresholdMeasurement,
                 GaussianMomentsThreshold,
+                GaussianPairsThreshold,
                 WeightedThresholdMeasurement,
                 ExponentialMechanism,
                 GaussianLevels,

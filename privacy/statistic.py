@@ -35,8 +35,8 @@ __all__ = [
 ]
 
 
-SELECTING = frozenset({StatisticKind.UNITS, StatisticKind.WEIGHTS, StatisticKind.MOMENTS})
-"""The kinds of sums by which groups are selected: of moments their number of rows."""
+SELECTING = frozenset({StatisticKind.UNITS, StatisticKind.WEIGHTS, StatisticKind.MOMENTS, StatisticKind.PRODUCTS})
+"""The kinds of sums by which groups are selected: of moments and products their number of rows."""
 
 
 @dataclass(frozen=True, slots=True)

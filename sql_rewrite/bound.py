@@ -166,6 +166,10 @@ def _bound_choice(
     return BoundedCore(core, contribution, (score,), domains, described)
 
 
+_SUMMED = (StatisticKind.SUM, StatisticKind.MOMENTS, StatisticKind.PRODUCTS, StatisticKind.COUNT)
+"""The kinds of sums that one argument, or one pair, may have beside each other."""
+
+
 class _Builder(Builder):
     """Where bounds hold what a unit adds."""
 
@@ -188,27 +192,21 @@ class _Builder(Builder):
         return selection is not None and self._once and family.filter is None
 
     def selects_by_rows(self) -> bool:
-        """Where hidden groups have moments of one argument, and nothing beside them but a count of all rows.
+        """Where hidden groups have moments of one argument, or averages of two, and nothing beside but a count of rows.
 
-        A unit is one row of each of its groups, so that all rows are all units; own_threshold.md says what that gains.
-        Other statistics would share the price either way, and a count of units is one by which groups are selected.
+        A unit is one row of each of its groups, so all rows are all units: own_threshold.md. Other statistics would
+        share the price either way, and a count of units is one by which groups are selected.
         """
         if self._cells is not None or not self._once:
             return False
-        counts = [one for one in self.core.aggregates if one.argument is None]
-        others = [one for one in self.core.aggregates if one.argument is not None]
+        every = self.aggregates()
+        counts, others = [one for one in every if one.argument is None], [one for one in every if one.argument]
         return (
-            bool(others)
+            any(one.function.statistic is not StatisticKind.COUNT for one in others)
             and all(one.function is AggregateFunction.ROWS and one.filter is None for one in counts)
-            and all(
-                one.filter is None
-                and one.second is None
-                and not one.distinct
-                and one.function.statistic in (StatisticKind.SUM, StatisticKind.MOMENTS, StatisticKind.COUNT)
-                for one in others
-            )
-            and any(one.function.statistic is not StatisticKind.COUNT for one in others)
-            and len({form_of(one.argument) for one in others}) == 1
+            and all(one.filter is None and not one.distinct and one.function.statistic in _SUMMED for one in others)
+            and len({(form_of(one.argument), form_of(one.second)) for one in others}) == 1
+            and (others[0].second is None or parts_of(others, self.core) == 2)
         )
 
     @property

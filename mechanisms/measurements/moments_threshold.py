@@ -13,6 +13,7 @@ import numpy as np
 from mechanisms.interval import Floats
 from mechanisms.measurement import Integers, Law, Measurement, Perturbed
 from mechanisms.measurements.gaussian_moments import GaussianMoments
+from mechanisms.measurements.gaussian_pairs import GaussianPairs
 from mechanisms.measurements.laplace import LaplaceMeasurement
 from mechanisms.own_threshold import gaussian_reach, laplace_reach, laplace_tail, normal_tail, shown_alphas
 from mechanisms.randomness import BitSource
@@ -20,7 +21,7 @@ from privacy.events import Event, GaussianThresholdEvent
 from privacy.events.laplace import LaplaceThresholdEvent
 from privacy.statistic import Statistic
 
-__all__ = ["GaussianMomentsThreshold", "LaplaceMomentsThreshold"]
+__all__ = ["GaussianMomentsThreshold", "GaussianPairsThreshold", "LaplaceMomentsThreshold"]
 
 
 class _OwnCount(Measurement):
@@ -105,18 +106,19 @@ class GaussianMomentsThreshold(_OwnCount, GaussianMoments):
         )
 
     @property
-    def _variance(self) -> Fraction:
+    def count_variance(self) -> Fraction:
+        """Of the noise of all coordinates together."""
         return sum((sigma**2 for sigma in self.sigmas), Fraction(0))
 
     @property
     def reach(self) -> Fraction:
         """Of a normal number."""
-        return gaussian_reach(variance=self._variance, groups_per_unit=self.groups_per_unit, delta=self.delta)
+        return gaussian_reach(variance=self.count_variance, groups_per_unit=self.groups_per_unit, delta=self.delta)
 
     @property
     def count_tail(self) -> Callable[[Floats], Floats]:
         """Of a normal number."""
-        return normal_tail(math.sqrt(self._variance))
+        return normal_tail(math.sqrt(self.count_variance))
 
     def prepare(self) -> None:
         """The threshold."""
@@ -130,6 +132,76 @@ class GaussianMomentsThreshold(_OwnCount, GaussianMoments):
         """Noisy moments, and which groups have rows enough."""
         # Named in full: with slots, the zero-argument form does not find the class that was rebuilt.
         return _kept(GaussianMoments.perturb(self, exact, bits).sums, self.threshold)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GaussianPairsThreshold(_OwnCount, GaussianPairs):
+    """Gaussian noise on averages of two columns in each group that occurs, and a threshold on the count they share."""
+
+    name: ClassVar[str] = "gaussian_pairs_threshold"
+    law: ClassVar[Law] = Law.OTHER
+    loss: ClassVar[str] = "approximate"
+    use: ClassVar[str] = "keys, by the count that averages of two columns share"
+    selects: ClassVar[bool] = True
+
+    delta: Fraction
+    groups_per_unit: int
+
+    @classmethod
+    def selecting(
+        cls,
+        *,
+        core: str,
+        statistic: Statistic,
+        share: Fraction,
+        mu_squared: Fraction,
+        delta: Fraction,
+        groups_per_unit: int,
+    ) -> Self:
+        """The measurement with the least noise whose Gaussian is at most `mu_squared`. ValueError when out of range."""
+        made = GaussianPairs.for_mu_squared(core=core, statistic=statistic, share=share, mu_squared=mu_squared)
+        return cls(
+            core=core,
+            statistic=statistic,
+            share=share,
+            grid=made.grid,
+            sigma=made.sigma,
+            squares=made.squares,
+            delta=delta,
+            groups_per_unit=groups_per_unit,
+        )
+
+    @property
+    def count_variance(self) -> Fraction:
+        """All sums of a cell add up to four times the first form, in which no other draw is."""
+        return (4 * self.sigmas[0]) ** 2
+
+    @property
+    def fuzz(self) -> Fraction:
+        """Four times that of the form: its own rounding, and its noise's."""
+        return Fraction(4)
+
+    @property
+    def reach(self) -> Fraction:
+        """Of a normal number."""
+        return gaussian_reach(variance=self.count_variance, groups_per_unit=self.groups_per_unit, delta=self.delta)
+
+    @property
+    def count_tail(self) -> Callable[[Floats], Floats]:
+        """Of a normal number."""
+        return normal_tail(math.sqrt(self.count_variance))
+
+    def prepare(self) -> None:
+        """The threshold."""
+        assert self.threshold >= 1
+
+    def event(self) -> Event:
+        """The Gaussian, and the delta of the threshold."""
+        return GaussianThresholdEvent(l2_squared=self.l2_squared, variance=self.scale_of_sums**2, delta=self.delta)
+
+    def perturb(self, exact: Integers, bits: BitSource) -> Perturbed:
+        """Noisy sums, and which groups have rows enough."""
+        return _kept(GaussianPairs.perturb(self, exact, bits).sums, self.threshold)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

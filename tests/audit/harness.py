@@ -396,7 +396,7 @@ def _check_pairs(call: Call) -> None:
     """Noise on forms, 52, 37, 37 and 2 parts of 128 of the squared length, of which sums are combinations."""
     measurement, event = call.measurement, call.event
     assert isinstance(measurement, GaussianPairs)
-    assert isinstance(event, GaussianEvent)
+    assert isinstance(event, GaussianEvent | GaussianThresholdEvent)
     step, bits = 4 * measurement.grid, FixedBits(call.seed)
     root = Fraction(math.isqrt(event.variance.numerator), math.isqrt(event.variance.denominator))
     require(root**2 == event.variance, "the variance is no square of a short number")

@@ -23,7 +23,7 @@ from mechanisms.measurement import Measurement, Perturbed
 from mechanisms.measurements.gaussian_combined import CombinedGaussian
 from mechanisms.randomness import SystemBits
 from privacy.rank_tree import Drawn, QuantileMechanism
-from privacy.statistic import CoreStatistics
+from privacy.statistic import CoreStatistics, Statistic
 from tests.mechanisms.support import FALSE_ALARM, cells_core, count, moments, scalar_core, selected_core, two_averages
 from tests.mechanisms.test_choices import chosen_core
 from tests.mechanisms.test_consistency import counted
@@ -93,15 +93,16 @@ def of_rows(made: Measurement, side: int) -> Outcomes:
     """The noisy rows of a group of one unit, at an end of its values, that nobody else is in; if it is shown."""
     if not side:
         return np.full(MANY, -np.inf)
-    drawn = perturb(made, np.tile(np.array([[100, 0]]), (MANY, 1)), BITS)
+    row = [made.statistic.row_units] + [0] * (made.statistic.coordinates - 1)
+    drawn = perturb(made, np.tile(np.array([row]), (MANY, 1)), BITS)
     assert drawn.kept is not None
     return np.where(drawn.kept, drawn.sums.sum(axis=1).astype(np.float64), -np.inf)
 
 
-def selected_by_rows() -> CoreStatistics:
+def selected_by_rows(statistic: Statistic | None = None) -> CoreStatistics:
     """A core whose groups are selected by the rows of its moments."""
-    core = selected_core()
-    return replace(core, keys=replace(core.keys, selection="m"), statistics=(moments(degree=1),), estimates=())
+    core, own = selected_core(), moments(degree=1) if statistic is None else statistic
+    return replace(core, keys=replace(core.keys, selection=own.name), statistics=(own,), estimates=())
 
 
 def chosen(made: Measurement, side: int) -> Outcomes:
@@ -216,6 +217,9 @@ def boxes() -> dict[str, Callable[[], Box]]:
         ),
         "laplace_moments_threshold": lambda: noise(
             made_for(selected_by_rows(), LAPLACE, delta="0.02"), a_row, "delta", more
+        ),
+        "gaussian_pairs_threshold": lambda: noise(
+            made_for(selected_by_rows(two_averages()), GAUSSIAN, delta="0.02"), a_row, "delta", more
         ),
         "weighted_threshold": lambda: noise(made_for(weighted_core(4), GAUSSIAN, delta="0.02"), weight, "delta", more),
         "exponential_mechanism": lambda: noise(

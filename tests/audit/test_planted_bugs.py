@@ -31,6 +31,9 @@ def averages() -> None:
     for unit in range(3):
         audited(world, "SELECT AVG(person_id % 2), AVG(person_id % 3) FROM people", unit, gaussian=True)
         audited(world, "SELECT k, AVG(visit_id % 5), AVG(person_id % 3) FROM visits GROUP BY k", unit, gaussian=True)
+        hidden = "SELECT w, AVG(person_id % 2), AVG(person_id % 3) FROM people GROUP BY w"
+        audited(world, hidden, unit, gaussian=True)
+        audited(world, hidden, unit)
 
 
 def test_averages_of_two_columns_pass_the_audit() -> None:

@@ -194,6 +194,7 @@ def test_true_values_are_opened_in_one_module() -> None:
         "asking.py:gateway.perturb",  # of cells and pieces of a stream, whose sums release.py has read
         "gaussian_threshold.py:GaussianMeasurement.perturb",
         "moments_threshold.py:GaussianMoments.perturb",
+        "moments_threshold.py:GaussianPairs.perturb",
         "moments_threshold.py:LaplaceMeasurement.perturb",
     }
 
