@@ -306,13 +306,18 @@ def _installed(folder: Path, said: dict[str, str]) -> list[Path]:
     return made
 
 
-_GEOMETRIC = "two-sided geometric noise has 0.96 of the error of Laplace noise in whole numbers"
+_GEOMETRIC = (
+    "two-sided geometric noise has 0.94 of the error, and takes 1.43 times the mu squared of the accounts above"
+)
 REASONS: Mapping[tuple[str, str], str] = {
     ("COUNT(*)", "alone"): "diffprivlib takes the number of rows as known, and never says more",
     ("COUNT(*)", "tenth"): "diffprivlib takes the number of rows as known, and never says more",
     ("COUNT by public keys", "alone"): _GEOMETRIC,
     ("histogram of 100 cells", "alone"): _GEOMETRIC,
-    ("COUNT by hidden keys", "tenth"): "15 % of delta is for thresholds here, half of it there (`delta_shares`)",
+    (
+        "COUNT by hidden keys",
+        "tenth",
+    ): "few runs: by the law ours is 18.2 with this noise, and 18.4 with half of delta for thresholds",
 }
 """Why a question is not first, by its name and account."""
 

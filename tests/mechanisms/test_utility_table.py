@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from benchmarks import utility_peers
+from benchmarks import utility_law, utility_peers
 from benchmarks.utility import ACCOUNTS, REASONS, Error, error_of, line_of
 from benchmarks.utility_tables import QUESTIONS, RANGES, Query, Question, Table, groups_of, heavy, truth_of
+from mechanisms.calibrate import Price, calibrate
+from mechanisms.families import NoiseFamily
+from tests.mechanisms.support import selected_core
 
 COUNT, AVERAGE = QUESTIONS[0], QUESTIONS[2]
 
@@ -77,3 +83,26 @@ def test_an_interpreter_without_peers_says_so() -> None:
     none, refused = map(json.loads, done.stdout.splitlines())
     assert none == {}
     assert "ModuleNotFoundError" in refused["refused"]
+
+
+def test_the_laws_of_the_page_are_those_of_what_is_drawn() -> None:
+    """Thresholds of ten groups of each unit, 75 at best, are those of measurements; errors those of their noise."""
+    units = []
+    for shares in utility_law.SHARES:
+        branches = utility_law.branches_of(shares)
+        assert branches.mu_squared is not None
+        whole, delta = Fraction(branches.mu_squared, 10**12), Fraction(shares.groups, 10**8)
+        core = selected_core(groups=10)
+        (measurement,) = calibrate([core], Price(NoiseFamily.GAUSSIAN, whole, delta)).measurements
+        needed = measurement.half_shown(10)
+        assert needed is not None
+        units.append(needed)
+        sigma = float(measurement.scale_of_sums)
+        assert needed == math.ceil(utility_law.threshold(sigma=sigma, delta=float(delta) / 10))
+        drawn = np.random.default_rng(3).normal(0, sigma, (20_000, len(utility_law.EDUCATION)))
+        noisy = np.array(utility_law.EDUCATION) + drawn
+        errors = np.where(noisy >= needed, drawn, utility_law.EDUCATION)
+        assert utility_law.hidden_error(sigma, float(delta) / 10) == pytest.approx(
+            np.sqrt((errors**2).mean()), rel=0.01
+        )
+    assert units == [77, 75, 78]
