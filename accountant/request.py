@@ -83,7 +83,8 @@ class CoreCharge:
     first that is found; without any it is the core's own key at its own quality. `lent` says that releases of others
     serve for a charge: not where their meaning was chosen by other releases, which are not among their events.
     `derived` are the keys and least qualities of releases of other questions from which this one's answer follows: they
-    serve after all others.
+    serve after all others. `joined` are those of several releases of other questions that serve together, where none
+    does alone: all of them or none, and for free only. The first is kept under the core's key, the others under theirs.
     With a `base` only the `events` of what is measured in addition are charged; the release's own are those of both.
     Errors: ValueError when a key is not a SHA-256, a quality is not positive or there is no event (a free
     measurement of rows does not exist).
@@ -95,14 +96,17 @@ class CoreCharge:
     serving: tuple[tuple[str, Fraction], ...] = ()
     lent: bool = True
     derived: tuple[tuple[str, Fraction], ...] = ()
+    joined: tuple[tuple[str, Fraction], ...] = ()
     base: Base | None = None
 
     def __post_init__(self) -> None:
-        for key, quality in ((self.core_key, self.quality), *self.serving, *self.derived):
+        for key, quality in ((self.core_key, self.quality), *self.serving, *self.derived, *self.joined):
             if _CORE_KEY.match(key) is None:
                 raise ValueError("a core key is a SHA-256 in lower-case hex")
             if not isinstance(quality, Fraction) or quality <= 0 or quality > 10**6:
                 raise ValueError("the quality of a core is a positive Fraction of at most 1000000")
+        if len({self.core_key, *[key for key, _ in self.joined[1:]]}) != max(len(self.joined), 1):
+            raise ValueError("releases that serve together have keys of their own")
         if not self.events:
             raise ValueError("a core without privacy events cannot be charged")
 

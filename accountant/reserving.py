@@ -53,6 +53,7 @@ class PreparedCore:
     stored: str
     lent: bool
     base: Base | None = None
+    joined: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +132,14 @@ class _Request(ABC):
             needs.keys.add((self.request.principal, self.request.idempotency_key))
         if self.request.reuse != Reuse.NONE:
             owner = "" if self.request.reuse == Reuse.ANY else self.request.principal
-            needs.cores.update((owner, key) for core in self.cores for key, _ in core.serving)
+            needs.cores.update((owner, key) for core in self.cores for key, _ in (*core.serving, *core.joined))
             bases = [key for core in self.cores if core.base is not None for key in core.base.keys]
             needs.cores.update((owner, key) for key in bases)
         if self.request.reuse == Reuse.CHARGED:
             lent = [core for core in self.cores if core.lent]
-            needs.shared.update((self.request.account, *serving) for core in lent for serving in core.serving)
+            needs.shared.update(
+                (self.request.account, *serving) for core in lent for serving in (*core.serving, *core.joined)
+            )
             of_lent = [key for core in lent if core.base is not None for key in core.base.keys]
             needs.shared.update((self.request.account, key, 1) for key in of_lent)
 
@@ -177,6 +180,9 @@ class _Request(ABC):
             if release is not None:
                 reused[core.core_key] = release.id
                 continue
+            if together := self._together(batch, core, path[-1]):
+                reused |= together
+                continue
             other = None
             if self.request.reuse == Reuse.CHARGED and core.lent:
                 other = choose_candidate(
@@ -207,6 +213,21 @@ class _Request(ABC):
             if known:
                 return max(known, key=_rank)
         return None
+
+    def _together(self, batch: Batch, core: PreparedCore, leaf: AccountState) -> dict[str, str]:
+        """The releases that serve a core together for free, by the keys they are kept under; none where one is missing.
+
+        Each is one that would serve by itself: the principal's own, everybody's, or one that was charged for reading.
+        """
+        found: dict[str, str] = {}
+        if self.request.reuse == Reuse.NONE:
+            return found
+        for place, (key, least) in enumerate(core.joined):
+            known = self._known(batch, core, leaf, key, least)
+            if not known:
+                return {}
+            found[key if place else core.core_key] = max(known, key=_rank).id
+        return found
 
     def _known(self, batch: Batch, core: PreparedCore, leaf: AccountState, key: str, least: int) -> list[ReleaseHead]:
         """The best releases of a key: one's own, or everybody's, and one that was charged for reading before."""
@@ -266,11 +287,12 @@ class Reserve(_Request):
             stored["base"] = {"events": events, "release": core.base.release}
         return PreparedCore(
             core.core_key,
-            _serving(core),
+            _in_picos(core.served_by),
             core.events[0].loss() if len(core.events) == 1 else compose(core.events),
             canonical_json(stored),
             core.lent,
             core.base,
+            _in_picos(core.joined),
         )
 
     def apply(self, batch: Batch) -> ReserveOutcome:
@@ -350,8 +372,8 @@ def _rank(release: ReleaseHead) -> tuple[int, int, str]:
     return release.quality, release.created, release.id
 
 
-def _serving(core: CoreCharge) -> tuple[tuple[str, int], ...]:
-    return tuple((key, units_down(quality, PICO)) for key, quality in core.served_by)
+def _in_picos(served: Sequence[tuple[str, Fraction]]) -> tuple[tuple[str, int], ...]:
+    return tuple((key, units_down(quality, PICO)) for key, quality in served)
 
 
 def serving_of(cores: StoredCores) -> dict[str, str]:
@@ -372,7 +394,9 @@ class Repeat(_Request):
 
     def _prepare(self, core: CoreCharge) -> PreparedCore:
         # Nothing is charged here, so nobody asks for a loss.
-        return PreparedCore(core.core_key, _serving(core), ZERO_LOSS, "", core.lent)
+        return PreparedCore(
+            core.core_key, _in_picos(core.served_by), ZERO_LOSS, "", core.lent, joined=_in_picos(core.joined)
+        )
 
     def apply(self, batch: Batch) -> ReserveOutcome | None:
         """A retry, or settled with the answer; None, and nothing changed, when `Reserve` would decide otherwise."""

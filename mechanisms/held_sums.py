@@ -16,14 +16,17 @@ from fractions import Fraction
 from mechanisms.estimates import expected_errors, linear_form
 from mechanisms.families import BY_MECHANISM
 from mechanisms.measurement import Law, Measurement
+from mechanisms.measurements.gaussian import GaussianMeasurement
+from mechanisms.measurements.gaussian_combined import CombinedGaussian, factors
+from mechanisms.measurements.gaussian_moments import GaussianMoments
 from mechanisms.noisy_sums import NoisySums, released_columns
 from mechanisms.released_table import ReleasedTable
 from mechanisms.summed import Summed, added_up, adds_up
 from privacy.aggregate import AggregateFunction
-from privacy.release import ColumnKind, ReleasedColumn
+from privacy.release import ColumnKind, MechanismNote, ReleasedColumn
 from privacy.statistic import Encoding, Estimate, Keys, Statistic, StatisticKind
 
-__all__ = ["HeldSums", "Wanted", "added_table", "answered", "derived_table", "may_say"]
+__all__ = ["HeldSums", "Wanted", "added_table", "answered", "derived_table", "keys_table", "may_say"]
 
 _CLOSE = 1 + 1e-9
 """Relative room for the rounding of floats when errors are compared."""
@@ -63,28 +66,32 @@ def answered(
     *,
     selection: Measurement | None = None,
     exact: bool = True,
+    widths: bool = True,
 ) -> tuple[Estimate, ...] | None:
     """The columns as estimates of held sums, each at least as exact as measured anew; None where one is not held.
 
     An estimate is as exact as another when its standard error and the half widths of its interval at all `alphas` are
     at most the other's: exactly where they follow from the noise alone, and in groups of some sizes of a ratio.
     `selection` is what would select hidden groups: those of a release were selected by the same sums, with no more
-    noise and no less delta. Without `exact` any error will do.
+    noise and no less delta. Without `exact` any error will do. Without `widths` a mean of releases serves by its
+    standard errors alone, as it serves a spend for its own question: its intervals hold at every look, and are wider.
     """
     if selection is not None and not any(_selects_as(one.measurement, selection) for one in held):
         return None
-    found = [_answered(held, one, alphas, exact=exact) for one in wanted]
+    found = [_answered(held, one, alphas, exact=exact, widths=widths) for one in wanted]
     known = tuple(estimate for estimate in found if estimate is not None)
     return known if len(known) == len(wanted) else None
 
 
-def _answered(held: Sequence[HeldSums], wanted: Wanted, alphas: Sequence[float], *, exact: bool) -> Estimate | None:
+def _answered(
+    held: Sequence[HeldSums], wanted: Wanted, alphas: Sequence[float], *, exact: bool, widths: bool
+) -> Estimate | None:
     for one in held:
         kind = _kind(one.gives, wanted)
         if kind is None:
             continue
         estimate = _estimate(replace(wanted, function=kind), one.measurement.statistic)
-        if estimate is not None and (not exact or _as_exact(one.measurement, estimate, wanted, alphas)):
+        if estimate is not None and (not exact or _as_exact(one.measurement, estimate, wanted, alphas, widths=widths)):
             return estimate
     return None
 
@@ -147,8 +154,13 @@ def _as_fine(held: Encoding | None, fresh: Encoding | None, *, whole: bool) -> b
     return held.step <= fresh.step or held.highest - held.lowest >= _FINE
 
 
-def _as_exact(held: Measurement, estimate: Estimate, wanted: Wanted, alphas: Sequence[float]) -> bool:
+def _as_exact(held: Measurement, estimate: Estimate, wanted: Wanted, alphas: Sequence[float], *, widths: bool) -> bool:
     fresh, compared = wanted.fresh, wanted.estimate
+    looked = isinstance(held, CombinedGaussian) and not widths
+    if looked and type(fresh) in (GaussianMeasurement, GaussianMoments) and _alike(held.statistic, fresh.statistic):
+        assert isinstance(held, CombinedGaussian)
+        assert isinstance(fresh, GaussianMeasurement)
+        return factors(held) == factors(fresh) and held.scale_of_sums <= fresh.scale_of_sums
     if held.name == fresh.name and _alike(held.statistic, fresh.statistic):
         return _amount(held) >= _amount(fresh)
     if isinstance(held, Summed) and held.one.name == fresh.name and _alike(held.statistic, fresh.statistic):
@@ -166,11 +178,11 @@ def _as_exact(held: Measurement, estimate: Estimate, wanted: Wanted, alphas: Seq
             expected_errors(measurement, one, alpha=alpha) for measurement, one in ((held, estimate), (fresh, compared))
         )
         for mine, other in zip(ours, theirs, strict=True):
-            for error, limit in (
+            compared_errors = [
                 (mine.standard_error, other.standard_error),
-                (mine.half_width, other.half_width),
                 (mine.standard_error_at_most, other.standard_error_at_most),
-            ):
+            ]
+            for error, limit in compared_errors if looked else [*compared_errors, (mine.half_width, other.half_width)]:
                 if limit is not None and (error is None or error > limit * _CLOSE):
                     return False
     return True
@@ -198,14 +210,21 @@ def added_table(table: ReleasedTable, keys: Keys, groups: Sequence[Sequence[int]
     It has no columns but the keys: others are computed from its sums. Errors: ValueError where the numbers of rows
     differ.
     """
+    kept = [one for one in table.sums or () if adds_up(one.measurement, len(groups[0]))]
+    return keys_table(table, keys, [added_up(one, groups) for one in kept], table.notes)
+
+
+def keys_table(
+    table: ReleasedTable, keys: Keys, sums: Sequence[NoisySums], notes: Sequence[MechanismNote]
+) -> ReleasedTable:
+    """A release with these sums of the cells of `keys`, in their order, and no columns but the keys."""
     assert keys.domain is not None
     columns = [
         ReleasedColumn(column.name, ColumnKind.KEY, column.type, tuple([cell[place] for cell in keys.domain]))
         for place, column in enumerate(keys.columns)
     ]
-    kept = [one for one in table.sums or () if adds_up(one.measurement, len(groups[0]))]
     return replace(
-        table, rows=len(groups), columns=tuple(columns), sums=tuple([added_up(one, groups) for one in kept]), cells=None
+        table, rows=len(keys.domain), columns=tuple(columns), sums=tuple(sums), notes=tuple(notes), cells=None
     )
 
 

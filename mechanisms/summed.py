@@ -9,6 +9,10 @@ up to a normal one, and the saddlepoint approximation of repeated Laplace variab
 (linear.py). Where sums were rounded to a grid before the noise, each of the m moved by at most half a step, which is
 added. QED.
 
+Of means of Gaussian releases (gaussian_combined.md) each is a normal variable of the same precisions, so a sum of m
+cells is what the mean of the releases' own sums would be: a mean of the same chain, with m times the variance and at
+most m times the rounding that it carried. They are added up as they are kept, before the last rounding.
+
 No event: nothing is measured. Sums of noise that is not independent from cell to cell (levels) are not made here.
 """
 
@@ -16,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -27,6 +31,7 @@ from mechanisms.interval import Floats
 from mechanisms.linear import weighted_quantiles
 from mechanisms.measurement import Integers, Law, Measurement, narrow, root_up
 from mechanisms.measurements.gaussian import GaussianMeasurement
+from mechanisms.measurements.gaussian_combined import GUARD_BITS, CombinedGaussian
 from mechanisms.measurements.gaussian_moments import GaussianMoments
 from mechanisms.measurements.gaussian_pairs import GaussianPairs
 from mechanisms.measurements.laplace import LaplaceMeasurement
@@ -37,8 +42,8 @@ from privacy.events import Event
 
 __all__ = ["Summed", "added_up", "adds_up", "summed"]
 
-_ADDED = frozenset({LaplaceMeasurement, GaussianMeasurement, GaussianMoments, GaussianPairs})
-"""Noise that each coordinate of each cell has a draw of."""
+_ADDED = frozenset({LaplaceMeasurement, GaussianMeasurement, GaussianMoments, GaussianPairs, CombinedGaussian})
+"""Noise that each coordinate of each cell has a draw of, and means of such."""
 
 _FEW = 64
 """Up to so many draws are simulated one by one: the sum of more is normal but for an excess kurtosis of 3 / 64."""
@@ -143,6 +148,19 @@ class Summed(Measurement):
         return self.one.sensitivity_text
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummedMeans(CombinedGaussian):
+    """The noise of the sums of `cells` cells of a mean of releases. `carried` is that of all of them at worst."""
+
+    use: ClassVar[str] = "coarser groups of a stored release made more precise"
+
+    cells: int
+
+    def variance(self) -> float:
+        """Of the means, of the last rounding, and of those of the parts of each cell, which are independent."""
+        return float(self.sigma) ** 2 + 1 / 12 + float(self.carried) ** 2 / (3 * self.cells)
+
+
 def adds_up(measurement: Measurement, cells: int) -> bool:
     """Whether sums of so many of its cells are made here: each has a noise of its own, and what is summed adds up.
 
@@ -159,6 +177,10 @@ def summed(measurement: Measurement, cells: int) -> Measurement:
     assert adds_up(measurement, cells)
     if cells == 1:
         return measurement
+    if isinstance(measurement, CombinedGaussian):
+        own = {field.name: getattr(measurement, field.name) for field in fields(measurement)}
+        own.update(sigma=root_up(measurement.sigma**2 * cells), carried=measurement.carried * cells)
+        return SummedMeans(**own, cells=cells)
     return Summed(
         core=measurement.core,
         statistic=measurement.statistic,
@@ -175,9 +197,14 @@ def added_up(sums: NoisySums, groups: Sequence[Sequence[int]]) -> NoisySums:
     if not many:
         raise ValueError("a group without a cell has no sum")
     places = np.array(groups, dtype=np.intp).reshape(len(groups), many)
+    measurement = summed(sums.measurement, many)
+    if sums.fine is not None:
+        fine: Integers = sums.fine.astype(object)[places].sum(axis=1)
+        rounded: Integers = (fine + (1 << GUARD_BITS - 1)) // (1 << GUARD_BITS)
+        return replace(sums, measurement=measurement, values=narrow(rounded), fine=fine)
     wide: Integers = sums.values.astype(object) if _large(sums.values, many) else sums.values
     values: Integers = wide[places].sum(axis=1)
-    return replace(sums, measurement=summed(sums.measurement, many), values=narrow(values))
+    return replace(sums, measurement=measurement, values=narrow(values))
 
 
 def _large(values: Integers, many: int) -> bool:

@@ -38,13 +38,13 @@ from sql_rewrite.plan import Core
 from sql_rewrite.plan_key import identity_key
 from sql_rewrite.reachable import conjuncts
 
-__all__ = ["FinerFrame", "coarse_of", "finer_frames", "held_keys"]
+__all__ = ["VALUES_MAX", "FinerFrame", "coarse_of", "finer_frames", "held_keys", "key_digest", "values_of_key"]
 
 _SHORT = 32
 _FRAMES_MAX = 4
 """Most sets of conditions that are taken for conditions on keys of a finer release."""
 
-_VALUES_MAX = 1_000
+VALUES_MAX = 1_000
 """Most values of a key that a condition is evaluated for."""
 
 
@@ -71,18 +71,18 @@ def coarse_of(bounded: BoundedCore, dataset: Dataset, where: Expression | None) 
     return identity_key(("coarse", replace(core, aggregates=(), keys=(), where=where), contribution), dataset)
 
 
-def _digest(key: Expression, values: Sequence[KeyValue], dataset: Dataset) -> str:
+def key_digest(key: Expression, values: Sequence[KeyValue], dataset: Dataset) -> str:
     """The digest of a key with these public values."""
     return identity_key(("key", key), dataset, cells=sorted(map(repr, values)))[:_SHORT]
 
 
-def _key_of(
+def values_of_key(
     core: Core, key: Expression, where: Expression | None, dataset: Dataset
 ) -> tuple[str, tuple[KeyValue, ...]]:
     """The digest of a key, and its public values among rows under these conditions. Errors: Refused without any."""
     _, cells = key_domain(replace(core, keys=(("k0", key),), where=where), dataset)
     values = () if cells is None else tuple([cell[0] for cell in cells])
-    return _digest(key, values, dataset), values
+    return key_digest(key, values, dataset), values
 
 
 def held_keys(bounded: BoundedCore, dataset: Dataset) -> list[tuple[str, int]]:
@@ -91,7 +91,7 @@ def held_keys(bounded: BoundedCore, dataset: Dataset) -> list[tuple[str, int]]:
     if cells is None or not domains or math.prod(map(len, domains)) != len(cells):
         return []
     keys = zip(bounded.core.keys, domains, strict=True)
-    return [(_digest(key, domain, dataset), len(domain)) for (_, key), domain in keys]
+    return [(key_digest(key, domain, dataset), len(domain)) for (_, key), domain in keys]
 
 
 def finer_frames(bounded: BoundedCore, dataset: Dataset) -> tuple[FinerFrame, ...]:
@@ -112,7 +112,7 @@ def finer_frames(bounded: BoundedCore, dataset: Dataset) -> tuple[FinerFrame, ..
 def _tells(condition: Expression, column: ColumnRef) -> bool:
     """Whether a condition can be evaluated for all values of its only column."""
     values = closed_domain(column)
-    return values is not None and len(values) <= _VALUES_MAX and column.other is None and is_exact(condition)
+    return values is not None and len(values) <= VALUES_MAX and column.other is None and is_exact(condition)
 
 
 def _frame(
@@ -132,10 +132,10 @@ def _frame(
     try:
         keys = [] if chosen else [digest for digest, _ in held_keys(bounded, dataset)]
         if len(keys) != len(core.keys):
-            keys = [_key_of(core, key, where, dataset)[0] for _, key in core.keys]
+            keys = [values_of_key(core, key, where, dataset)[0] for _, key in core.keys]
         allowed = {}
         for column, own in chosen:
-            digest, values = _key_of(core, column, where, dataset)
+            digest, values = values_of_key(core, column, where, dataset)
             read = (column.relation, column.name)
             allowed[digest] = frozenset(v for v in values if all(evaluate(one, {read: v}) is True for one in own))
     except Refused:

@@ -24,7 +24,7 @@ from privacy.events import Event, GaussianEvent
 from privacy.numbers import dyadic_up
 from privacy.refusal import ExecutionFailed
 
-__all__ = ["GUARD_BITS", "CombinedGaussian", "as_kept", "factors", "means"]
+__all__ = ["GUARD_BITS", "CombinedGaussian", "as_kept", "carried", "factors", "means"]
 
 GUARD_BITS = 16
 """Binary digits that a mean is kept with beyond the grid, so that combining it again adds no rounding worth a name."""
@@ -75,7 +75,7 @@ class CombinedGaussian(GaussianMeasurement):
         grid = min(first.grid, second.grid)
         sigma = root_up(variance / grid**2)
         require_scale(sigma)
-        carried = rest * _carried(first) * first.grid / grid + part * _carried(second) * second.grid / grid
+        worst = rest * carried(first) * first.grid / grid + part * carried(second) * second.grid / grid
         earlier = first.grown if isinstance(first, CombinedGaussian) else Fraction(1)
         mean = cls(
             core=second.core,
@@ -86,7 +86,7 @@ class CombinedGaussian(GaussianMeasurement):
             mu_squared=dyadic_up(_mu_squared(first) + _mu_squared(second), bits=SCALE_BITS),
             grown=dyadic_up(earlier * before / variance, bits=32),
             looks=(first.looks if isinstance(first, CombinedGaussian) else 1) + 1,
-            carried=dyadic_up(carried + Fraction(1, 1 << GUARD_BITS + 1), bits=32),
+            carried=dyadic_up(worst + Fraction(1, 1 << GUARD_BITS + 1), bits=32),
             squares=factors(second),
             paired=second.mixed,
         )
@@ -218,7 +218,7 @@ def _weight(before: Fraction, added: Fraction) -> int:
     return math.floor(before / (before + added) * (1 << _WEIGHT_BITS) + Fraction(1, 2))
 
 
-def _carried(measurement: GaussianMeasurement) -> Fraction:
+def carried(measurement: GaussianMeasurement) -> Fraction:
     """The greatest rounding error that a release brings into a mean, in units of its grid."""
     if isinstance(measurement, CombinedGaussian):
         return measurement.carried

@@ -114,7 +114,8 @@ class Admission:
         reusable = Reusable(self._stored, question, dataset, charges, account, cores=cores)
         found = offered_means(question, prepared, priced, charges, reusable)
         more = with_derived(found.charges, reusable, self._stored, question, prepared, priced, account)
-        return replace(found, charges=more, reusable=reusable.beside(more))
+        inputs = {**found.inputs, **more.inputs}
+        return replace(found, charges=more.charges, reusable=reusable.beside(more.charges), inputs=inputs)
 
     def priced(self, question: Question) -> tuple[Prepared, pricing.Priced | None]:
         """Steps 2 to 4 of one of several texts that are compared: noise and price, and no more. Errors: Refused."""

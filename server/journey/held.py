@@ -12,42 +12,48 @@ question first. A question that says how old its answer may be is offered none.
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 
 from accountant.account import Account
+from accountant.reads import FRAMES_MAX
 from accountant.request import CoreCharge, HeldRelease, Reuse, StoredRelease
 from mechanisms.calibrate import Calibration
 from mechanisms.estimates import linear_form, linear_standard_error
 from mechanisms.families import BY_MECHANISM, NoiseFamily
-from mechanisms.held_sums import HeldSums, Wanted, added_table, answered, derived_table, may_say
+from mechanisms.held_sums import HeldSums, Wanted, added_table, answered, derived_table, keys_table, may_say
 from mechanisms.interval import two_sided_alpha
 from mechanisms.measurement import Measurement
-from mechanisms.noisy_sums import measurement_from_plain, measurement_to_plain
+from mechanisms.release import notes_of
 from mechanisms.released_table import ReleasedTable
-from mechanisms.summed import Summed, adds_up, summed
+from mechanisms.summed import Summed
 from privacy.policy import ColumnType, KeyValue
 from privacy.refusal import ExecutionFailed
 from privacy.release import ColumnKind
 from privacy.statistic import Estimate
 from privacy.values import Cell
 from server.answer_rows import from_stored
+from server.journey.holding import held_of
+from server.journey.joining import Joined, Piece, join, joined_sums
 from server.journey.query import Prepared
-from server.journey.reuse import Reusable, Stored
+from server.journey.reuse import Reusable, Stored, serves
 from server.pricing import Priced
 from server.question import Question
 from sql_rewrite.bound import BoundedCore
-from sql_rewrite.finer_groups import FinerFrame, coarse_of, held_keys
-from sql_rewrite.frames import given
+from sql_rewrite.boxes import rows_within
+from sql_rewrite.finer_groups import FinerFrame
 
-__all__ = ["LessExact", "for_others", "has_same_groups", "is_derived", "less_exact", "stored_table", "with_derived"]
-
-_VERSION = 1
-"""Of what `for_others` writes. What another version wrote is not looked at."""
+__all__ = [
+    "Derived",
+    "LessExact",
+    "has_same_groups",
+    "is_derived",
+    "is_joined",
+    "less_exact",
+    "stored_table",
+    "with_derived",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +87,9 @@ class _Offer:
             )
             for estimand, aggregate, estimate in columns
         ]
-        return answered(sums, wanted, self._alphas if exact else (), selection=selection, exact=exact)
+        width = self.question.half_width is not None
+        alphas = self._alphas if exact else ()
+        return answered(sums, wanted, alphas, selection=selection, exact=exact, widths=width)
 
     def _calibration(self, family: NoiseFamily) -> Calibration | None:
         """What a stored release of this family has to be as exact as; None where none of it serves the wish."""
@@ -102,70 +110,21 @@ class _Offer:
         return tuple(dict.fromkeys((two_sided_alpha(confidence), two_sided_alpha(confidence, cells or 1))))
 
 
-def for_others(
-    release: StoredRelease, core: BoundedCore, prepared: Prepared, charge: CoreCharge, table: ReleasedTable
-) -> StoredRelease:
-    """A fresh release with the fields by which other questions find it; as it is where none may use it.
-
-    That is where its meaning was chosen by other releases, as by histograms, which its frame does not name.
-    """
-    frame = prepared.frame(core) if charge.lent else None
-    if frame is None or not table.sums:
-        return release
-    dataset = prepared.plan.dataset
-    gives = given(core, dataset)
-    sums = [
-        {**measurement_to_plain(one.measurement), "gives": list(gives[one.measurement.statistic.name])}
-        for one in table.sums
-    ]
-    keys = held_keys(core, dataset)
-    coarse = coarse_of(core, dataset, core.core.where) if keys else None
-    held = json.dumps({"version": _VERSION, "sums": sums, "keys": keys}, separators=(",", ":"))
-    return replace(release, frame=frame.key, coarse=coarse, held=held)
-
-
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """What a release holds: its sums, and by the digests of its keys how many values each has, in their order.
-
-    Without keys its groups are not all combinations of them, or it has none.
-    """
-
-    sums: tuple[HeldSums, ...] = ()
-    keys: Mapping[str, int] = field(default_factory=dict)
-
-    def within(self, frame: FinerFrame) -> tuple[HeldSums, ...]:
-        """The sums of its groups that make one of a coarser frame; none where they do not."""
-        if any(key not in self.keys for key in (*frame.keys, *frame.allowed)):
-            return ()
-        free = [key for key in self.keys if key not in frame.keys]
-        cells = math.prod(len(frame.allowed[key]) if key in frame.allowed else self.keys[key] for key in free)
-        return tuple(
-            [
-                replace(one, measurement=summed(one.measurement, cells))
-                for one in self.sums
-                if cells and adds_up(one.measurement, cells)
-            ]
-        )
-
-
-@lru_cache(maxsize=1024)
-def _held_of(held: str) -> _Held:
-    """What `for_others` wrote of a release; nothing of what this version does not know."""
-    try:
-        body = json.loads(held)
-        if body["version"] != _VERSION:
-            return _Held()
-        sums = [HeldSums(measurement_from_plain(one), frozenset(one["gives"])) for one in body["sums"]]
-        return _Held(tuple(sums), {str(key): int(size) for key, size in body["keys"]})
-    except (KeyError, TypeError, ValueError):
-        return _Held()
-
-
 def _family(measurement: Measurement) -> NoiseFamily:
     """The family of the noise of sums, which may be added up."""
     one = measurement.one if isinstance(measurement, Summed) else measurement
     return BY_MECHANISM[one.name].name
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """The charges of a question with the stored releases of others that serve them, and those that have to be there.
+
+    `inputs` are as `ReserveRequest` has them: what was weighed of several releases is true of these alone.
+    """
+
+    charges: tuple[CoreCharge, ...]
+    inputs: Mapping[str, str | None]
 
 
 def with_derived(
@@ -176,34 +135,67 @@ def with_derived(
     prepared: Prepared,
     priced: Priced | None,
     account: Account,
-) -> tuple[CoreCharge, ...]:
+) -> Derived:
     """The charges, with the stored releases of other questions from which the answers of cores follow.
 
     Those of the question itself are not looked up here: they come first in any case. Of a question of several cores
     none is derived: numbers of two cores may then have the same noise, and what is computed of both is stated for
     noise that is independent.
     """
-    if len(prepared.cores) > 1:
-        return charges
-    if priced is None or question.max_staleness_s is not None or reusable.reuse is Reuse.NONE:
-        return charges
-    offer, found = _Offer(question, prepared, priced), list(charges)
-    for place, core in enumerate(prepared.cores):
-        key = _offered(offer, core, charges[place], stored, reusable.reuse, account) if charges[place].lent else None
-        if key is not None:
-            found[place] = replace(charges[place], derived=(key,))
-    return tuple(found)
+    if len(prepared.cores) != 1:
+        return Derived(charges, {})
+    if priced is None or question.max_staleness_s is not None or reusable.reuse is Reuse.NONE or not charges[0].lent:
+        return Derived(charges, {})
+    (core,), (charge, *others) = prepared.cores, charges
+    offer = _Offer(question, prepared, priced)
+    boxed = list[HeldRelease]()
+    key = _offered(offer, core, charge, stored, reusable.reuse, account, boxed)
+    if key is not None:
+        return Derived((replace(charge, derived=(key,)), *others), {})
+    found = _joined(offer, core, boxed, exact=True) if len(boxed) > 1 else None
+    if found is None or charge.core_key in reusable.beside(charges).serving:
+        return Derived(charges, {})
+    # What is stored of the question itself is kept under its own key, the first one.
+    releases = sorted([piece.release for piece in found.pieces], key=lambda one: one.core_key != charge.core_key)
+    for release in releases:
+        best = stored.free((release.core_key,), reusable.reuse, question.principal, account)
+        if best is None or best.id != release.id:
+            return Derived(charges, {})
+    joined = replace(charge, joined=tuple([(one.core_key, one.quality) for one in releases]))
+    inputs = {charge.core_key: releases[0].id, **{one.core_key: one.id for one in releases[1:]}}
+    return Derived((joined, *others), inputs)
+
+
+def _joined(offer: _Offer, core: BoundedCore, releases: Sequence[HeldRelease], *, exact: bool) -> Joined | None:
+    """What several stored releases say together of all columns of a core; None where that is not enough."""
+    boxed = offer.prepared.box(core)
+    if boxed is None:
+        return None
+    pieces = []
+    for release in releases:
+        held = held_of(release.held)
+        if held.box is not None:
+            origins = None if held.origins is None else held.origins | {release.id}
+            pieces.append(Piece(release, held.sums, held.box, origins))
+    found = join(boxed[1], offer.prepared.estimands(core), pieces)
+    return None if found is None or offer.estimates(core, found.sums, exact=exact) is None else found
 
 
 def _offered(
-    offer: _Offer, core: BoundedCore, charge: CoreCharge, stored: Stored, reuse: Reuse, account: Account
+    offer: _Offer,
+    core: BoundedCore,
+    charge: CoreCharge,
+    stored: Stored,
+    reuse: Reuse,
+    account: Account,
+    boxed: list[HeldRelease],
 ) -> tuple[str, Fraction] | None:
     """The key and quality of the best stored release of another question that holds all columns of a core.
 
-    The ledger serves the best release of a key. So only that one is offered: a better one may have been stored by a
-    version that wrote nothing for other questions.
+    `boxed` gets those of which several may do it together. The ledger serves the best release of a key. So only that
+    one is offered: a better one may have been stored by a version that wrote nothing for other questions.
     """
-    for release, sums in _candidates(offer, core, charge, stored, reuse, account):
+    for release, sums in _candidates(offer, core, charge, stored, reuse, account, boxed):
         if offer.estimates(core, sums) is not None:
             best = stored.free((release.core_key,), reuse, offer.question.principal, account)
             if best is not None and best.id == release.id:
@@ -212,21 +204,37 @@ def _offered(
 
 
 def _candidates(
-    offer: _Offer, core: BoundedCore, charge: CoreCharge, stored: Stored, reuse: Reuse, account: Account
+    offer: _Offer,
+    core: BoundedCore,
+    charge: CoreCharge,
+    stored: Stored,
+    reuse: Reuse,
+    account: Account,
+    boxed: list[HeldRelease],
 ) -> Iterator[tuple[HeldRelease, Sequence[HeldSums]]]:
-    """Stored releases of other questions of the same rows, with what they hold of a core's groups."""
+    """Stored releases of other questions of the same rows, with what they hold of a core's groups.
+
+    `boxed` gets those that are linear in the cells of these rows, the core's own among them.
+    """
     frame = None if core.described.levels else offer.prepared.frame(core)
     if frame is None:
         return
     own, principal = {key for key, _ in charge.serving}, offer.question.principal
     for release in stored.held(frame.key, reuse, principal, account):
         if release.core_key not in own:
-            yield release, _held_of(release.held).sums
-    finer = {one.coarse: one for one in offer.prepared.finer(core)}
-    for release in stored.finer(list(finer), reuse, principal, account):
+            yield release, held_of(release.held).sums
+    finer, box = {one.coarse: one for one in offer.prepared.finer(core)}, offer.prepared.box(core)
+    frames = [*finer, *([box[0]] if box is not None and box[0] not in finer else [])][-FRAMES_MAX:]
+    for release in stored.finer(frames, reuse, principal, account):
+        held = held_of(release.held)
+        if held.box is not None and box is not None and release.coarse == box[0]:
+            boxed.append(release)
+            if release.core_key not in own:
+                yield release, held.of_rows(box[1])
+            continue
         within = finer.get(release.coarse or "")
         if within is not None and release.core_key not in own:
-            yield release, _held_of(release.held).within(within)
+            yield release, held.within(within)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +269,7 @@ def less_exact(
     if any(reusable.serve()) or not charge.lent or core.described.keys.domain is None:
         return None
     offer = _Offer(question, prepared, priced)
-    for release, sums in _candidates(offer, core, charge, stored, reusable.reuse, account):
+    for release, sums in _candidates(offer, core, charge, stored, reusable.reuse, account, []):
         if offer.estimates(core, sums, exact=False) is None:
             continue
         spend = priced.epsilon
@@ -298,6 +306,12 @@ def is_derived(charge: CoreCharge, release: StoredRelease) -> bool:
     return any(release.core_key == key for key, _ in charge.derived)
 
 
+def is_joined(charge: CoreCharge, release: StoredRelease) -> bool:
+    """Whether a release that serves a charge is the first of several which do so together."""
+    alone = any(release.core_key == key and serves(release, least) for key, least in charge.served_by)
+    return bool(charge.joined) and release.core_key == charge.joined[0][0] and not alone
+
+
 def stored_table(
     release: StoredRelease,
     charge: CoreCharge,
@@ -306,18 +320,23 @@ def stored_table(
     question: Question,
     prepared: Prepared,
     priced: Priced | None,
+    beside: Mapping[str, StoredRelease],
 ) -> ReleasedTable:
     """The table of a core that a stored release serves, with intervals at the asked confidence.
 
+    `beside` are all releases that serve the question, by key: of several that serve a core together the others.
     Errors: ExecutionFailed where a release of another question does not hold what it was offered for.
     """
     name = core.described.name
     table = from_stored(release.body, name, question.confidence)
+    if is_joined(charge, release) and priced is not None:
+        releases = [release, *[beside[key] for key, _ in charge.joined[1:]]]
+        return _joined_table(_Offer(question, prepared, priced), core, releases)
     if not is_derived(charge, release):
         return table
     if priced is None or release.held is None:
         raise ExecutionFailed
-    offer, held = _Offer(question, prepared, priced), _held_of(release.held)
+    offer, held = _Offer(question, prepared, priced), held_of(release.held)
     alpha, keys = two_sided_alpha(question.confidence), core.described.keys
     names = [column.name for column in keys.columns]
     if has_same_groups(release, core, prepared):
@@ -325,12 +344,36 @@ def stored_table(
         if estimates is None:
             raise ExecutionFailed
         return derived_table(table, name, estimates, alpha=alpha, keys=names)
+    box = prepared.box(core)
+    if held.box is not None and box is not None and release.coarse == box[0]:
+        rows, estimates = rows_within(box[1], held.box), offer.estimates(core, held.of_rows(box[1]))
+        if rows is None or estimates is None:
+            raise ExecutionFailed
+        return derived_table(added_table(table, keys, rows), name, estimates, alpha=alpha, keys=names)
     within = next((one for one in prepared.finer(core) if one.coarse == release.coarse), None)
     estimates = None if within is None else offer.estimates(core, held.within(within))
     if within is None or estimates is None or keys.domain is None:
         raise ExecutionFailed
     coarser = added_table(table, keys, _groups(table, tuple(held.keys), within, keys.domain))
     return derived_table(coarser, name, estimates, alpha=alpha, keys=names)
+
+
+def _joined_table(offer: _Offer, core: BoundedCore, releases: Sequence[StoredRelease]) -> ReleasedTable:
+    """The table of a core that several stored releases say together. Errors: ExecutionFailed where they do not."""
+    question, keys = offer.question, core.described.keys
+    records = [
+        HeldRelease(id=one.id, core_key=one.core_key, quality=one.quality, coarse=one.coarse, held=one.held or "")
+        for one in releases
+    ]
+    found = _joined(offer, core, records, exact=False)
+    estimates = None if found is None else offer.estimates(core, found.sums, exact=False)
+    if found is None or estimates is None or len(found.pieces) != len(releases):
+        raise ExecutionFailed
+    tables = [from_stored(one.body, core.described.name, question.confidence) for one in releases]
+    noise = Calibration((core.described,), tuple([one.measurement for one in found.sums]))
+    table = keys_table(tables[0], keys, joined_sums(found, tables), notes_of(core.described, noise))
+    alpha, names = two_sided_alpha(question.confidence), [column.name for column in keys.columns]
+    return derived_table(table, core.described.name, estimates, alpha=alpha, keys=names)
 
 
 def has_same_groups(release: StoredRelease, core: BoundedCore, prepared: Prepared) -> bool:

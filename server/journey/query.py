@@ -27,6 +27,7 @@ from server.journey.value_stage import Told, ValueStage
 from server.pricing import Priced
 from server.question import Question
 from sql_rewrite.bound import BoundedCore, bound_core
+from sql_rewrite.boxes import Box, box_of
 from sql_rewrite.cost import Work, work_of
 from sql_rewrite.finer_groups import FinerFrame, finer_frames
 from sql_rewrite.frames import Frame, frame_of, wanted
@@ -92,6 +93,7 @@ class Prepared:
     _frames: dict[str, Frame | None] = field(default_factory=dict)
     _estimands: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _finer: dict[str, tuple[FinerFrame, ...]] = field(default_factory=dict)
+    _boxes: dict[str, tuple[str, Box] | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         assert len(self.histograms) == len(self.cores) == len(self.statements) == len(self.keys)
@@ -155,6 +157,13 @@ class Prepared:
         if name not in self._finer:
             self._finer[name] = finer_frames(core, self.plan.dataset)
         return self._finer[name]
+
+    def box(self, core: BoundedCore) -> tuple[str, Box] | None:
+        """The rows of one of the cores without its conditions, and its box in them; None without. Kept likewise."""
+        name = core.core.name
+        if name not in self._boxes:
+            self._boxes[name] = box_of(core, self.plan.dataset)
+        return self._boxes[name]
 
     def counting_key(self, core: BoundedCore) -> str:
         """The key of a count of the same rows in the same groups as one of the cores. Kept, as the plan is."""

@@ -57,7 +57,19 @@ class Stored:
                 if release is not None:
                     result[charge.core_key] = release
                     break
+            else:
+                result.update(self._together(charge, reuse, principal, account))
         return result
+
+    def _together(self, charge: CoreCharge, reuse: Reuse, principal: str, account: Account) -> dict[str, StoredRelease]:
+        """The releases that serve a charge together, the first one by its key; none where one of them is missing."""
+        found = {}
+        for place, (key, least) in enumerate(charge.joined):
+            release = self.free((key,), reuse, principal, account)
+            if release is None or release.quality < least:
+                return {}
+            found[key if place else charge.core_key] = release
+        return found
 
     def free(self, keys: Sequence[str], reuse: Reuse, principal: str, account: Account) -> StoredRelease | None:
         """The best release of the first of these keys that has one which may be read for free; None without one."""

@@ -34,7 +34,8 @@ from server.errors import Problem, SumsRefused, problem_of_ledger, problem_of_re
 from server.free_answers import FreeAnswers
 from server.journey.admission import Admission, Served
 from server.journey.charges import repeat_key
-from server.journey.held import for_others, stored_table
+from server.journey.held import is_joined, stored_table
+from server.journey.holding import for_others
 from server.journey.merging import MergedRows, merged_table
 from server.journey.nobody import without_guesses
 from server.journey.nonempty import without_empty
@@ -323,12 +324,18 @@ class Running:
         for place, (core, charge) in enumerate(zip(prepared.cores, charges, strict=True)):
             stored = query.paid.reused.get(charge.core_key)
             if stored is not None:
+                reused = query.paid.reused
                 table = stored_table(
-                    stored, charge, core, question=asked.question, prepared=prepared, priced=asked.priced
+                    stored, charge, core, question=asked.question, prepared=prepared, priced=asked.priced, beside=reused
                 )
+                if is_joined(charge, stored):
+                    together = [key for key, _ in charge.joined[1:]]
+                    made.used.update({key: replace(reused[key], body=b"", held=None) for key in together})
             else:
-                table = self._fresh(query, place, made, lease, visible)
-                stored = for_others(self._stored(query, charge, table), core, prepared, charge, table)
+                table, raised = self._fresh(query, place, made, lease, visible), asked.raised.get(charge.core_key)
+                stored = self._stored(query, charge, table)
+                base = None if raised is None else raised.base
+                stored = for_others(stored, core, prepared, charge, table, base)
                 made.fresh.append(stored)
             made.used[charge.core_key] = replace(stored, body=b"", held=None)
             count = nonempty.get(core.core.name)

@@ -173,7 +173,7 @@ def answer(asked: Asked, paid: Paid, parts: AnswerParts, account: Account, *, fi
             if paid.read or (first is not None and first.paid.read)
             else answer_parts(asked, paid.reused, second, account, first=first),
             "reused": bool(prepared.cores)
-            and len(paid.reused) == len(asked.charges)
+            and all(one.core_key in paid.reused for one in asked.charges)
             and (first is None or not first.paid.charged),
             "share": share_text(spent, account),
             "of": {"epsilon": decimal_text(account.limit.epsilon), "delta": decimal_text(account.limit.delta)},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from accountant.request import CoreCharge, StoredRelease
-from server.journey.held import has_same_groups, is_derived
+from server.journey.held import has_same_groups, is_derived, is_joined
 from server.journey.query import Prepared
 
 __all__ = ["derived_json"]
@@ -13,6 +13,7 @@ __all__ = ["derived_json"]
 
 _SAME = "the noisy sums of the release, which measured the same rows in the same groups"
 _FINER = "noisy sums of groups of the release, which are finer: each unit is in one of them, so they add up"
+_TOGETHER = "the weighted sum of numbers of several releases, each with noise of its own, that has the least variance"
 
 
 def derived_json(
@@ -30,4 +31,8 @@ def derived_json(
                     "by": _SAME if has_same_groups(release, core, prepared) else _FINER,
                 }
             )
+        if release is not None and is_joined(charge, release):
+            columns = [aggregate.text for aggregate in core.core.aggregates]
+            names = [release.id, *[releases[key].id for key, _ in charge.joined[1:]]]
+            found += [{"columns": columns, "release": f"/v1/releases/{name}", "by": _TOGETHER} for name in names]
     return found

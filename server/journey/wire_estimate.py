@@ -295,7 +295,13 @@ def _stored_tables(prepared: Prepared, quote: Quote, question: Question) -> dict
         return {}
     return {
         core.described.name: stored_table(
-            quote.reusable[charge.core_key], charge, core, question=question, prepared=prepared, priced=quote.priced
+            quote.reusable[charge.core_key],
+            charge,
+            core,
+            question=question,
+            prepared=prepared,
+            priced=quote.priced,
+            beside=quote.reusable,
         )
         for core, charge in zip(prepared.cores, quote.charges, strict=not quote.histograms_only)
         if charge.core_key in quote.reusable

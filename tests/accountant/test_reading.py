@@ -96,6 +96,40 @@ def test_reading_again_is_free(tree: Tree) -> None:
     assert tree.ledger.audit().ok
 
 
+def test_releases_that_serve_together_are_each_ones_own_or_were_paid_for(tree: Tree) -> None:
+    """All or none, and never for a charge: who lacks one of two, or only could read it, is charged for the question.
+
+    Each is kept by its own key, so the repeat of such an answer needs both as well.
+    """
+    tree.ask("anna", "total")
+    tree.ask("anna", "part")
+    parts = [core(name) for name in ("total", "part")]
+    asked = replace(core("rest"), joined=tuple((one.core_key, one.quality) for one in parts))
+    tree.ask("ben", "total")
+    for who, free in (("ben", False), ("carl", False), ("anna", True)):
+        before, account = tree.spent(), getattr(tree, who)
+        reserved = tree.ledger.reserve(request(account, asked, principal=who, reuse="charged"))
+        assert bool(reserved.reused) == free
+        assert (tree.spent() == before) == free
+        if free:
+            assert {key: one.core_key for key, one in reserved.reused.items()} == {
+                asked.core_key: parts[0].core_key,
+                parts[1].core_key: parts[1].core_key,
+            }
+        tree.ledger.void(reserved.query_id)
+    tree.ask("ben", "part")
+    names = {one.core_key: found.id for one in parts if (found := tree.ledger.find_release(one.core_key)) is not None}
+    served = {asked.core_key: names[parts[0].core_key], parts[1].core_key: names[parts[1].core_key]}
+    again = request(tree.ben, asked, principal="ben", reuse="charged")
+    assert tree.ledger.repeat(again, {asked.core_key: served[asked.core_key]}, b"answer") is None
+    assert tree.ledger.repeat(again, served, b"answer") is not None
+    better = replace(asked, joined=(*asked.joined[:1], (parts[1].core_key, parts[1].quality * 2)))
+    assert not tree.ledger.reserve(request(tree.ben, better, principal="ben", reuse="charged")).reused
+    with pytest.raises(ValueError, match="keys of their own"):
+        replace(asked, joined=(*asked.joined, asked.joined[1]))
+    assert tree.ledger.audit().findings == ()
+
+
 def test_a_repeat_charges_nobody(tree: Tree) -> None:
     """The free way in one transaction leaves a release that must be paid for to `reserve`."""
     tree.ask("anna")

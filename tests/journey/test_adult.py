@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks import provenance
 from mechanisms.calibrate import Price, calibrate
 from mechanisms.families import NoiseFamily
 from mechanisms.randomness import SystemBits
@@ -166,3 +167,14 @@ def test_a_histogram_over_http_shapes(adult: Services) -> None:
     assert len(counts) >= 15
     assert abs(counts["HS-grad"] - 10_501) < 60
     assert abs(counts["Bachelors"] - 5_355) < 60
+
+
+@pytest.mark.slow
+def test_more_ranges_are_answered_than_by_added_epsilons() -> None:
+    """DProvDB's workload, its beginning: each counted answer states an error that meets the request."""
+    asked = provenance.workload(3, 40)
+    with provenance.adult_of(Path(ADULT), "free") as services:
+        answered = provenance.ours(asked, services, Fraction(2, 5))
+        (root,) = [one for one in services.ledger.accounts() if one.parent is None]
+        assert root.remaining_epsilon() >= 0
+    assert answered > 2 * provenance.additive(asked, 0.4) > 0

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 import pytest
 
-from server.journey import held, running
+from server.journey import held, holding, running
 from server.services import Services
-from sql_rewrite import finer_groups
+from sql_rewrite import boxes, finer_groups
 from sql_rewrite.frames import Frame
 from tests.journey.clinic import question, stored
 
@@ -20,6 +21,9 @@ Analyst = Callable[..., str]
 MOMENTS = "SELECT COUNT(*), AVG(age), VARIANCE(age) FROM people"
 BY_BOTH = "SELECT sex, age < 40 AS young, COUNT(*), AVG(age), SUM(age) FROM people GROUP BY sex, young"
 JOINED = "SELECT COUNT(*), AVG(v.cost) FROM visits v JOIN people p ON v.person_id = p.person_id"
+BY_SEX_ALONE = "SELECT sex, COUNT(*) FROM people GROUP BY sex"
+BY_SEX_AND_AGE = "SELECT sex, age < 40 AS young, COUNT(*) FROM people GROUP BY sex, young"
+VISITED = "SELECT COUNT(*) FROM visits v JOIN people p ON v.person_id = p.person_id"
 BY_SEX = "SELECT sex, COUNT(*), AVG(salary) FROM people GROUP BY sex"
 
 
@@ -85,6 +89,71 @@ def test_the_numbers_are_those_of_the_release(services: Services, analyst: Analy
     assert all(low < value < high for low, value, high in ends)
 
 
+TOTAL, MEN = "SELECT COUNT(*) FROM people", "SELECT COUNT(*) FROM people WHERE sex = 'male'"
+YOUNG = "SELECT age < 40 AS young, COUNT(*) FROM people GROUP BY young"
+OTHERS = "SELECT COUNT(*) FROM people WHERE sex IS DISTINCT FROM 'male'"
+
+
+@pytest.mark.parametrize(
+    ("stored_ones", "then", "of", "error"),
+    [
+        ((TOTAL, MEN), OTHERS, {0: 1, 1: -1}, 2.0),  # a total less a part
+        ((BY_SEX_ALONE, YOUNG), TOTAL, {}, 6 / 5),  # two marginals: of three groups and of two
+        ((TOTAL, BY_SEX_ALONE), TOTAL, {}, 3 / 4),  # a total and its parts
+        ((MEN, f"{TOTAL} WHERE sex IN ('female', 'male')"), f"{TOTAL} WHERE sex = 'female'", {0: -1, 1: 1}, 2.0),
+        ((BY_SEX_ALONE, BY_SEX_AND_AGE), BY_SEX_ALONE, {}, 2 / 3),  # the same groups twice, once in two halves each
+        (
+            (f"{VISITED} WHERE p.sex = 'male'", VISITED),
+            f"{VISITED} WHERE p.sex <> 'male' OR p.sex IS NULL",
+            {0: -1, 1: 1},
+            2.0,
+        ),
+    ],
+)
+def test_several_releases_answer_together(
+    services: Services, analyst: Analyst, stored_ones: tuple[str, ...], then: str, of: dict[int, int], error: float
+) -> None:
+    """Shows that releases from which only all of them together say it do so for nothing, and the error is exact.
+
+    `error` is the variance in that of one number. The standard error is that of the least variance there is.
+    """
+    who = analyst()
+    answers = [asked(services, text, who, epsilon="0.04") for text in stored_ones]
+    one = answers[-1]["standard_errors"][0][-1]
+    limit = Fraction(4, 100) / Fraction(round(1010 * error), 1000)
+    answer = asked(services, then, who, epsilon=limit)
+    assert is_free(answer)
+    assert sorted(answer["provenance"]["releases"]) == sorted(
+        release for each in answers for release in each["provenance"]["releases"]
+    )
+    assert len(answer["provenance"]["derived"]) == len(stored_ones)
+    row = answer["standard_errors"][0]
+    assert row[-1] ** 2 == pytest.approx(error * one**2, rel=0.03)
+    if of:
+        assert answer["rows"][0][0] == sum(sign * answers[place]["rows"][0][0] for place, sign in of.items())
+    again = asked(services, then, who, epsilon=limit)
+    assert {**again, "id": "", "links": ""} == {**answer, "id": "", "links": ""}
+    estimate: Any = services.journey.estimate(question(then, who, epsilon=limit))
+    assert len(estimate["reusable"]) == len(stored_ones)
+    assert not is_free(asked(services, then, who, epsilon=limit * Fraction(6, 5)))
+
+
+def test_releases_of_which_one_is_made_from_another_do_not_answer_together(
+    services: Services, analyst: Analyst, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shows that a release and one that was made of it are one look; a rule that forgets whose noise it has joins them."""
+    who = analyst()
+    asked(services, BY_SEX_ALONE, who, epsilon="2")
+    asked(services, BY_SEX_ALONE, who, epsilon="3")
+    wish = {"epsilon": Fraction(13, 12)}
+    assert not is_free(asked(services, f"{TOTAL} WHERE sex IS NOT NULL OR sex IS NULL", who, **wish))
+    other = analyst()
+    monkeypatch.setattr(holding, "_origins_of", lambda base: [])
+    asked(services, BY_SEX_ALONE, other, epsilon="2")
+    asked(services, BY_SEX_ALONE, other, epsilon="3")
+    assert is_free(asked(services, TOTAL, other, **wish))
+
+
 MUST_PAY = [
     (BY_BOTH, "SELECT AVG(age) FROM people WHERE age < 40", {}),  # the key is an expression of the column
     (BY_BOTH, "SELECT COUNT(*) FROM people WHERE salary > 100", {}),
@@ -96,6 +165,7 @@ MUST_PAY = [
     ("SELECT sex, MEDIAN(age) FROM people GROUP BY sex", "SELECT MEDIAN(age) FROM people", {}),
     ("SELECT sex, COUNT(*) FROM people WHERE age < 40 GROUP BY sex", "SELECT COUNT(*) FROM people", {}),
     ("SELECT COUNT(*), AVG(age) FROM people", "SELECT AVG(age) FROM people WHERE sex = 'male'", {}),
+    ("SELECT COUNT(*) FROM visits WHERE cost < 50", "SELECT COUNT(*) FROM visits WHERE cost >= 50", {}),
     ("SELECT COUNT(*), AVG(age) FROM people", "SELECT VARIANCE(age) FROM people", {}),
     ("SELECT COUNT(*), AVG(age) FROM people", "SELECT AVG(age + 1) FROM people", {}),
     ("SELECT COUNT(*), AVG(age) FROM people", "SELECT sex, AVG(age) FROM people GROUP BY sex", {}),
@@ -172,13 +242,34 @@ def test_sums_of_groups_add_up_exactly(services: Services, analyst: Analyst) -> 
     assert rest["standard_errors"][0][0] == pytest.approx(2 * error, rel=0.2)
 
 
+def test_a_sharpened_histogram_answers_its_ranges(services: Services, analyst: Analyst) -> None:
+    """A mean of releases serves sums of its groups: a spend by their standard error, a width by what it states."""
+    who = analyst()
+    by_sex = "SELECT sex, COUNT(*) FROM people GROUP BY sex"
+    asked(services, by_sex, who, epsilon="0.5")
+    better = asked(services, by_sex, who, epsilon="1")
+    assert better["provenance"]["mechanisms"][0]["mechanism"] == "gaussian_combined"
+    for text, groups in (("sex <> 'male'", 1), ("sex IS NOT NULL", 2)):
+        answer = asked(services, f"SELECT COUNT(*) FROM people WHERE {text}", who, epsilon=Fraction(99, 100 * groups))
+        assert is_free(answer)
+        assert answer["provenance"]["releases"] == better["provenance"]["releases"]
+        assert answer["standard_errors"][0][0] == pytest.approx(better["standard_errors"][0][1] * groups**0.5, rel=0.05)
+    for text, reach in (("sex <> 'female'", 4), ("sex IS NULL", 2)):  # an interval of one look, and one of every look
+        width = Fraction(reach * math.ceil(10 * better["standard_errors"][0][1]), 10)
+        options = {"epsilon": None, "half_width": width}
+        answer = asked(services, f"SELECT COUNT(*) FROM people WHERE {text}", who, **options)
+        assert is_free(answer) == (reach == 4)
+    assert not is_free(asked(services, "SELECT COUNT(*) FROM people WHERE sex = 'male'", who, epsilon="1.2"))
+
+
 def test_groups_of_units_with_several_do_not_add_up(
     services: Services, analyst: Analyst, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Shows that the case above is caught by its bounds alone: a rule that forgets them finds the finer groups."""
     who = analyst()
-    monkeypatch.setattr(finer_groups, "coarse_of", lambda bounded, dataset, where: "0" * 64)
-    monkeypatch.setattr(held, "coarse_of", lambda bounded, dataset, where: "0" * 64)
+    for module in (finer_groups, holding, boxes):
+        monkeypatch.setattr(module, "coarse_of", lambda bounded, dataset, where: "0" * 64)
+    monkeypatch.setattr(boxes, "steady_relations", lambda sources: {"visits"})
     asked(services, "SELECT cost < 51 AS low, COUNT(*) FROM visits GROUP BY low", who)
     assert is_free(asked(services, "SELECT COUNT(*) FROM visits", who, epsilon="0.05"))
 

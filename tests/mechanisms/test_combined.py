@@ -27,6 +27,7 @@ from mechanisms.randomness import BitSource
 from mechanisms.release import release
 from mechanisms.released_table import ReleasedTable
 from mechanisms.sharpening import difference, mean_of, sharpenable
+from mechanisms.summed import added_up
 from privacy.aggregate import AggregateFunction
 from privacy.composition import compose
 from privacy.numbers import PICO
@@ -209,6 +210,32 @@ def test_a_greedy_analyst_who_chooses_each_step_by_what_was_seen() -> None:
         narrow &= size <= gaussian_two_sided(0.05)
     assert good.mean() >= 0.95 - ROOM
     assert narrow.mean() < 0.7
+
+
+def test_sums_of_cells_of_a_mean_hold_at_every_look() -> None:
+    """Ranges of 5 cells of 2,000 histograms, sharpened 15 times: all in 95 %, those of single looks in far fewer."""
+    width, truth, core = 5, 5_000, counts()
+    groups = np.arange(CELLS).reshape(-1, width)
+    good, narrow = (np.ones(len(groups), dtype=bool) for _ in range(2))
+    estimate = Estimate("rows", AggregateFunction.ROWS, "n", integer=True)
+
+    def looked(table: ReleasedTable) -> None:
+        (kept,) = table.sums or ()
+        added = added_up(kept, groups.tolist())
+        column = added.column(estimate, 0.05)
+        lows, highs = np.array(column.lows, dtype=float), np.array(column.highs, dtype=float)
+        good[(lows > width * truth) | (highs < width * truth)] = False
+        once = gaussian_two_sided(0.05) * float(added.measurement.scale_of_sums)
+        narrow[np.abs(np.array(column.values, dtype=float) - width * truth) > once] = False
+        assert kept.fine is not None
+        assert added.fine is not None
+        assert added.fine[:, 0].tolist() == kept.fine[:, 0].reshape(-1, width).sum(axis=1).tolist()
+        once_rounded = width * kept.measurement.variance() - (width - 1) / 12
+        assert next(error for error in column.standard_errors if error) == pytest.approx(once_rounded**0.5, rel=1e-3)
+
+    sharpened(core, {"n_0": truth}, [Fraction(7, 5) ** look / 100 for look in range(15)], SeededBits(9), looked)
+    assert good.mean() >= 0.95 - 5 * (0.95 * 0.05 / len(groups)) ** 0.5
+    assert narrow.mean() < 0.85
 
 
 def test_averages_and_variances_hold_at_every_look() -> None:
