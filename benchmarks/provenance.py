@@ -221,12 +221,12 @@ class Analysts:
         answer = self._told(wish)
         need = one.bins / variance
         for more in (MORE, ENOUGH):
-            if answer is not None:
+            if _meets(answer, one):
                 break
             histogram = f"SELECT {column}, COUNT(*) FROM people GROUP BY {column}"
             if self._told(self._question(one.analyst, histogram, self._spend(one.analyst, need * more))) is not None:
                 answer = self._told(wish)
-        return answer is not None and answer["standard_errors"][0][0] ** 2 <= one.variance
+        return _meets(answer, one)
 
     def _told(self, asked: Question) -> dict[str, Any] | None:
         """An answer; None where it is refused."""
@@ -234,6 +234,11 @@ class Analysts:
             return dict(json.loads(told(self._services.journey, asked)))
         except (Refused, BudgetExhausted):
             return None
+
+
+def _meets(answer: dict[str, Any] | None, one: Asked) -> bool:
+    """Whether an answer states an error that meets the request."""
+    return answer is not None and answer["standard_errors"][0][0] ** 2 <= one.variance
 
 
 def ours(asked: Sequence[Asked], services: Services, epsilon: Fraction) -> int:

@@ -34,6 +34,9 @@ _CLOSE = 1 + 1e-9
 _WIDE = 8
 """Deviations in units of the grid from which on rounding, of variance 1/12, is a part in 700 of the noise."""
 
+_BESIDE = 200
+"""How many times the variance of its rounding the noise of a mean has where precisions alone are compared."""
+
 _FINE = 2**28
 """Steps between the bounds of values from which on the rounding of a value is far below any noise: all of them have
 about as many where values are not whole (sql_rewrite/encodings.py)."""
@@ -160,7 +163,9 @@ def _as_exact(held: Measurement, estimate: Estimate, wanted: Wanted, alphas: Seq
     if looked and type(fresh) in (GaussianMeasurement, GaussianMoments) and _alike(held.statistic, fresh.statistic):
         assert isinstance(held, CombinedGaussian)
         assert isinstance(fresh, GaussianMeasurement)
-        return factors(held) == factors(fresh) and held.scale_of_sums <= fresh.scale_of_sums
+        noise = float(held.sigma) ** 2
+        if factors(held) == factors(fresh) and held.rounded_variance <= noise / _BESIDE:
+            return held.scale_of_sums <= fresh.scale_of_sums
     if held.name == fresh.name and _alike(held.statistic, fresh.statistic):
         return _amount(held) >= _amount(fresh)
     if isinstance(held, Summed) and held.one.name == fresh.name and _alike(held.statistic, fresh.statistic):

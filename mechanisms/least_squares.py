@@ -67,9 +67,10 @@ class JoinedGaussian(CombinedGaussian):
         """None: the releases that it is made of were paid for."""
         raise AssertionError("nothing is measured")
 
-    def variance(self) -> float:
-        """Of the noise, of the last rounding and of those of its parts."""
-        return float(self.sigma) ** 2 + 1 / 12 + self.rounded
+    @property
+    def rounded_variance(self) -> float:
+        """Of the last rounding and of those of its parts."""
+        return 1 / 12 + self.rounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,8 @@ class Term:
 
 def joins(measurement: Measurement) -> bool:
     """Whether a measurement has Gaussian noise on each sum by itself: what is added up here."""
-    return type(measurement) in _JOINED and measurement.statistic.tree is None and not measurement.statistic.distinct
+    alone = measurement.statistic.tree is None and not measurement.statistic.distinct and not measurement.mixed
+    return type(measurement) in _JOINED and alone
 
 
 def weights_of(

@@ -156,9 +156,10 @@ class SummedMeans(CombinedGaussian):
 
     cells: int
 
-    def variance(self) -> float:
-        """Of the means, of the last rounding, and of those of the parts of each cell, which are independent."""
-        return float(self.sigma) ** 2 + 1 / 12 + float(self.carried) ** 2 / (3 * self.cells)
+    @property
+    def rounded_variance(self) -> float:
+        """Of the last rounding, and of those of the parts of each cell, which are independent."""
+        return 1 / 12 + float(self.carried) ** 2 / (3 * self.cells)
 
 
 def adds_up(measurement: Measurement, cells: int) -> bool:

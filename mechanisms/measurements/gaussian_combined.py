@@ -158,9 +158,13 @@ class CombinedGaussian(GaussianMeasurement):
 
     def variances(self, weights: Floats) -> Floats:
         """Of the noise of each coordinate, and of rounding."""
-        rounded = 1 / 12 + float(self.carried) ** 2 / 3
-        result: Floats = (self.scaled(weights) ** 2).sum(axis=-1) + rounded * (weights**2).sum(axis=-1)
+        result: Floats = (self.scaled(weights) ** 2).sum(axis=-1) + self.rounded_variance * (weights**2).sum(axis=-1)
         return result
+
+    @property
+    def rounded_variance(self) -> float:
+        """Of the last rounding, and at most of those of its parts, which are spread evenly."""
+        return 1 / 12 + float(self.carried) ** 2 / 3
 
     def quantile_single(self, alpha: float) -> int:
         """Of noise and all rounding. On the finest grid errors are whole: within the whole part of a reach."""
@@ -169,7 +173,7 @@ class CombinedGaussian(GaussianMeasurement):
 
     def variance(self) -> float:
         """Of the mean, of the last rounding, and at most of those of its parts, which are spread evenly."""
-        return self._spread + 1 / 12 + float(self.carried) ** 2 / 3
+        return self._spread + self.rounded_variance
 
     @property
     def _spread(self) -> float:

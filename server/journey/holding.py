@@ -55,10 +55,10 @@ def for_others(
         {**measurement_to_plain(one.measurement), "gives": list(gives[one.measurement.statistic.name])}
         for one in table.sums
     ]
-    keys = held_keys(core, dataset)
     boxed = prepared.box(core)
-    coarse = coarse_of(core, dataset, core.core.where) if keys else None
+    keys = [] if boxed is not None else held_keys(core, dataset)
     body: dict[str, Json] = {"version": _VERSION, "sums": sums, "keys": keys, "origins": _origins_of(base)}
+    coarse = coarse_of(core, dataset, core.core.where) if keys else None
     if boxed is not None:
         coarse, body["box"] = boxed[0], box_to_plain(boxed[1])
     return replace(release, frame=frame.key, coarse=coarse, held=json.dumps(body, separators=(",", ":")))

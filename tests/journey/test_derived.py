@@ -141,7 +141,7 @@ def test_several_releases_answer_together(
 def test_releases_of_which_one_is_made_from_another_do_not_answer_together(
     services: Services, analyst: Analyst, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Shows that a release and one that was made of it are one look; a rule that forgets whose noise it has joins them."""
+    """Shows that a release and one that was made of it are one look; a rule that forgets its noise joins them."""
     who = analyst()
     asked(services, BY_SEX_ALONE, who, epsilon="2")
     asked(services, BY_SEX_ALONE, who, epsilon="3")
@@ -246,11 +246,13 @@ def test_a_sharpened_histogram_answers_its_ranges(services: Services, analyst: A
     """A mean of releases serves sums of its groups: a spend by their standard error, a width by what it states."""
     who = analyst()
     by_sex = "SELECT sex, COUNT(*) FROM people GROUP BY sex"
-    asked(services, by_sex, who, epsilon="0.5")
-    better = asked(services, by_sex, who, epsilon="1")
+    asked(services, by_sex, who, epsilon="0.002")
+    better = asked(services, by_sex, who, epsilon="0.004")
     assert better["provenance"]["mechanisms"][0]["mechanism"] == "gaussian_combined"
     for text, groups in (("sex <> 'male'", 1), ("sex IS NOT NULL", 2)):
-        answer = asked(services, f"SELECT COUNT(*) FROM people WHERE {text}", who, epsilon=Fraction(99, 100 * groups))
+        answer = asked(
+            services, f"SELECT COUNT(*) FROM people WHERE {text}", who, epsilon=Fraction(39, 10_000 * groups)
+        )
         assert is_free(answer)
         assert answer["provenance"]["releases"] == better["provenance"]["releases"]
         assert answer["standard_errors"][0][0] == pytest.approx(better["standard_errors"][0][1] * groups**0.5, rel=0.05)
@@ -259,7 +261,7 @@ def test_a_sharpened_histogram_answers_its_ranges(services: Services, analyst: A
         options = {"epsilon": None, "half_width": width}
         answer = asked(services, f"SELECT COUNT(*) FROM people WHERE {text}", who, **options)
         assert is_free(answer) == (reach == 4)
-    assert not is_free(asked(services, "SELECT COUNT(*) FROM people WHERE sex = 'male'", who, epsilon="1.2"))
+    assert not is_free(asked(services, "SELECT COUNT(*) FROM people WHERE sex = 'male'", who, epsilon="0.005"))
 
 
 def test_groups_of_units_with_several_do_not_add_up(

@@ -46,6 +46,7 @@ DOORS = {
     "mechanisms/release.py": "the noisy table",
     "sql_rewrite/bound.py": "step 3",
     "sql_rewrite/bounded.py": "which columns a core clips",
+    "sql_rewrite/boxes.py": "of which cells a core's sums are, as those of other cores of the same rows",
     "sql_rewrite/cost.py": "what the engine will do at worst, refused where that is too much",
     "sql_rewrite/cut_groups.py": "the warning of bounds that a request leaves out",
     "sql_rewrite/drawn.py": "whether a text joins people with a table that was drawn",
