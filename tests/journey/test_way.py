@@ -43,8 +43,8 @@ a core are listed once for its two costs. 1,205 to 1,213 with frames: the identi
 looked up, and a fresh release is stored with what its sums say, of which each condition and argument has a digest. It
 is 1,250 to 1,280 where finer groups are looked up too: each key has a digest, with its public values. 1,283
 to 1,293, by what noise brings, with what a statement usually takes, which each shape says in a file of its own. 1,299
-to 1,308 with running sums, and parts of a price that a width may split.; 1,370
-to 1,400 with the cells that a core's conditions tell apart, which a fresh release is stored with, and others answer by."""
+to 1,308 with running sums, and parts of a price that a width may split; 1,370 to 1,400 with the cells that a core's
+conditions tell apart, which a fresh release is stored with, and others are answered by."""
 
 
 @pytest.mark.slow
