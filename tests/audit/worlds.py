@@ -75,6 +75,7 @@ tables:
     columns:
       person_id: {{type: integer, nullable: false}}
       age: {{type: integer, bounds: [0, 100], nullable: false}}
+      town: {{type: text, nullable: false}}
   visits:
     source: {{file: {name}_visits.csv}}
     key: visit_id
@@ -192,10 +193,10 @@ def _write(folder: Path, name: str, *, person: bool) -> Path:
     """Ordinary people with one free visit each; in one world also somebody with thousands of dear ones."""
     with (folder / f"{name}_people.csv").open("w", newline="") as file:
         rows = csv.writer(file)
-        rows.writerow(["person_id", "age"])
-        rows.writerows([i, 20 + i] for i in range(OTHERS))
+        rows.writerow(["person_id", "age", "town"])
+        rows.writerows([i, 20 + i, "edge"] for i in range(OTHERS))
         if person:
-            rows.writerow([OTHERS, 100])
+            rows.writerow([OTHERS, 100, "edge"])
     with (folder / f"{name}_visits.csv").open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["visit_id", "person_id", "ward", "cost"])

@@ -11,7 +11,14 @@ from tests.journey.fixtures import own_noise, principals, services
 
 __all__ = ["attacker", "own_noise", "services"]
 
-FRESH = {"test_attacks", "test_two_worlds", "test_two_worlds_of_norms", "test_two_worlds_of_stages"}
+FRESH = {
+    "test_attacks",
+    "test_intervals_over_http",
+    "test_two_worlds",
+    "test_two_worlds_of_norms",
+    "test_two_worlds_of_sharing",
+    "test_two_worlds_of_stages",
+}
 """Modules that audit the noise which is drawn; each states how rarely it accuses a server that keeps its promise."""
 
 
