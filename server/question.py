@@ -60,6 +60,7 @@ class Question:
     relative: Fraction | None = None
     at_most: Fraction | None = None
     with_cut: bool = False
+    nonnegative: bool = False
     merge: Fraction | None = None
     """The relative accuracy below which groups are merged; None where they are not. It sets no price."""
     report: bool = False

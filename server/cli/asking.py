@@ -65,6 +65,7 @@ class Question:
     rows_per_unit_and_group: int | None = _bound("--rows-per-unit-and-group N", "Rows of it that count in one group.")
     accept_noise: bool = option("--accept-noise", "Pay also for an average or a sum that is surely noise alone.", False)
     nonempty: bool = option("--nonempty", "Leave out public groups whose noisy count may be that of nobody.", False)
+    nonnegative: bool = option("--nonnegative", "Show no negative counts: the nearest ones with the same sum.", False)
     with_cut: bool = option("--with-cut", "Give intervals with what the norm cuts, too: in JSON.", False)
     parameter: list[str] | None = option("--parameter -p NAME=VALUE", "Value of $NAME in the statement; repeatable.")
     reuse: Literal["any", "own", "none"] | None = option("--reuse", "Which stored releases may answer.")
@@ -91,7 +92,16 @@ class Question:
             **self._amounts("delta", "max_cost"),
             **{
                 name: getattr(self, name)
-                for name in ("noise", "mechanism", "reuse", "budget", "nonempty", "accept_noise", "with_cut")
+                for name in (
+                    "noise",
+                    "mechanism",
+                    "reuse",
+                    "budget",
+                    "nonempty",
+                    "accept_noise",
+                    "with_cut",
+                    "nonnegative",
+                )
             },
         }
         asked = {"dataset": self.dataset, "sql": read_sql(self.sql, self.file)}

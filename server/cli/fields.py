@@ -40,6 +40,7 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "delta": "--delta",
         "nonempty": "--nonempty",
         "with_cut": "--with-cut",
+        "nonnegative": "--nonnegative",
         "reuse": "--reuse",
         "max_cost": "--max-cost",
     },

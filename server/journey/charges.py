@@ -76,6 +76,7 @@ def repeat_key(question: Question, prepared: Prepared, leaf: Account) -> Hashabl
         text_key(question, prepared.plan.dataset, prepared.power),
         wish_of(question),
         question.with_cut,
+        question.nonnegative,
         question.merge,
     )
     return (*asked, account, chosen)

@@ -68,14 +68,12 @@ class MergedRows:
 
 
 def with_forest(
-    question: Question, plan: Plan, cores: tuple[BoundedCore, ...], *, open_bounds: bool
+    plan: Plan, cores: tuple[BoundedCore, ...], question: Question, *, open_bounds: bool
 ) -> tuple[BoundedCore, ...]:
     """The cores as they are measured where groups are merged; `open_bounds`: the question chooses value bounds.
 
     Errors: Refused where they cannot be merged.
     """
-    if question.merge is None:
-        return cores
     if open_bounds:
         raise _refused("The question would choose value bounds from the data.", "declare bounds, or clip in the text")
     _check(question, plan, cores)

@@ -29,6 +29,7 @@ from server.calibrations import Calibrations
 from server.journey.charges import text_key
 from server.journey.google import check_clause, check_groups
 from server.journey.merging import with_forest
+from server.journey.nonnegative import check_nonnegative
 from server.journey.norms import Chosen, key_at_norms
 from server.journey.query import Histogram, Prepared, Raised
 from server.journey.stages import sampled
@@ -82,7 +83,10 @@ class Preparing:
             known = self._kept.get(key)
             if known is not None:
                 self._kept.move_to_end(key)
-                return known
+        if known is not None:
+            if question.nonnegative:
+                check_nonnegative(question, known)
+            return known
         prepared = self._prepared(question, dataset.bounded_by(question.contribution), power)
         partly = tuple(bounds_partly_asked(question.contribution, dataset, prepared.cores))
         prepared = replace(prepared, warnings=(*prepared.warnings, *partly))
@@ -90,6 +94,8 @@ class Preparing:
             self._kept[key] = prepared
             while len(self._kept) > PLANS_KEPT:
                 self._kept.popitem(last=False)
+        if question.nonnegative:
+            check_nonnegative(question, prepared)
         return prepared
 
     def forget(self) -> None:
@@ -113,7 +119,8 @@ class Preparing:
         # Before anything is written out, which may be long.
         plan, cores, values, work = bound_within_time(plan, power, self._dialect)
         check_groups(question.clause, cores)
-        cores = with_forest(question, plan, cores, open_bounds=values is not None)
+        if question.merge is not None:
+            cores = with_forest(plan, cores, question, open_bounds=values is not None)
         histograms = tuple(norm_core(core) for core in cores)
         check_memory(cores, self._dialect.costs)
         types = None if plan.shell.trivial else self._shell_types(question, plan, cores)

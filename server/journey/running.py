@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from accountant.errors import BudgetExhausted, LedgerError
 from accountant.ledger import Ledger
@@ -39,6 +40,7 @@ from server.journey.holding import for_others
 from server.journey.merging import MergedRows, merged_table
 from server.journey.nobody import without_guesses
 from server.journey.nonempty import without_empty
+from server.journey.nonnegative import assembled
 from server.journey.norms import choose_norms, require_reserved
 from server.journey.pace import Pace, VisibleRun
 from server.journey.query import ToRun
@@ -467,16 +469,17 @@ class Running:
         asked = query.asked
         question, prepared = asked.question, asked.prepared
         try:
-            rows = answer_rows.assemble(
+            assemble = partial(
+                answer_rows.assemble,
                 prepared.plan.shell,
                 prepared.types,
-                made.tables,
                 shell=self._shell,
                 confidence=question.confidence,
                 timeout_seconds=SHELL_SECONDS,
                 owner=question.principal,
                 public=self._public.of(prepared.plan),
             )
+            rows = assembled(made.tables, prepared, assemble) if question.nonnegative else assemble(made.tables)
         except ExecutionFailed as failure:
             # A shell that never started does not undo that rows were read: a refund would be a free answer.
             raise ExecutionFailed(started=failure.started or bool(made.fresh)) from None

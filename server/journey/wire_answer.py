@@ -27,6 +27,7 @@ from server.estimands import counts_of, estimand, what_is_cut
 from server.journey.column_cut import beyond_noise
 from server.journey.merging import MergedRows
 from server.journey.nobody import nobody_warnings
+from server.journey.nonnegative import adjusted_json
 from server.journey.query import Asked, Paid, Prepared, ToRun
 from server.journey.repeats import AnswerParts
 from server.journey.wire_amounts import epsilon_text, own_json, remaining_json, share_text
@@ -85,12 +86,14 @@ def parts_of(
             finding_body(warning)
             for warning in (
                 *_warnings(prepared, rows, tables, choices, question.confidence),
-                *merged_warnings(merged),
+                *(() if merged is None else merged_warnings(merged)),
             )
         ],
     }
     if merged is not None:
         table["merged"] = merged_json(merged, prepared, tables[0])
+    if question.nonnegative:
+        table["adjusted"] = adjusted_json(prepared)
     if question.with_cut:
         table["with_cut"] = with_cut_json(prepared.cores, tables, prepared.plan.shell.outputs, rows)
     provenance = {

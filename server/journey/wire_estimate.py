@@ -99,7 +99,7 @@ def estimate(question: Question, prepared: Prepared, quote: Quote) -> dict[str, 
         "choices": choices,
         "columns": expected_columns(prepared, seen, question, _stored_tables(prepared, quote, question)),
         "statistics": [] if priced is None or quote.histograms_only else _statistics(prepared, priced),
-        "merging": merging_json(question, prepared),
+        "merging": None if question.merge is None else merging_json(question.merge, prepared),
         "contribution": [
             _contribution(prepared, core, notes.get(core.described.name, ()), priced) for core in prepared.cores
         ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
+from fractions import Fraction
 
 from mechanisms.released_table import ReleasedTable
 from privacy.numbers import decimal_text
@@ -12,7 +13,6 @@ from privacy.refusal import Finding
 from server.arranging import arranged
 from server.journey.merging import MergedRows, forest_of
 from server.journey.query import Prepared
-from server.question import Question
 from sql_rewrite.plan import Shell
 from sql_rewrite.released import ROW
 
@@ -50,9 +50,9 @@ def merged_json(merged: MergedRows, prepared: Prepared, table: ReleasedTable) ->
     }
 
 
-def merged_warnings(merged: MergedRows | None) -> tuple[Finding, ...]:
+def merged_warnings(merged: MergedRows) -> tuple[Finding, ...]:
     """Says in formats that have no room for `merged` that keys stand for several values."""
-    several = 0 if merged is None else sum(len(row.cells) > 1 for row in merged.rows)
+    several = sum(len(row.cells) > 1 for row in merged.rows)
     if not several:
         return ()
     found = Finding(
@@ -91,14 +91,12 @@ def _key_text(prepared: Prepared, key: int) -> str:
     return next((one.name for one in prepared.plan.shell.outputs if one.column == name), name)
 
 
-def merging_json(question: Question, prepared: Prepared) -> dict[str, object] | None:
-    """The member `merging` of an estimate: what may be merged. None where nothing may."""
-    if question.merge is None:
-        return None
+def merging_json(relative: Fraction, prepared: Prepared) -> dict[str, object]:
+    """The member `merging` of an estimate: what may be merged."""
     (core,) = prepared.described
     forest = forest_of(core)
     return {
-        "relative": decimal_text(question.merge),
+        "relative": decimal_text(relative),
         "key": _key_text(prepared, forest.key),
         "levels": list(forest.levels),
         "intervals_at_once": forest.nodes,

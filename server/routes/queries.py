@@ -157,6 +157,7 @@ def _question(caller: Caller, body: QueryBody, raw: dict[str, object], *, key: s
         accept_noise=body.accept_noise,
         nonempty=body.nonempty,
         with_cut=body.with_cut,
+        nonnegative=body.nonnegative,
         max_cost=body.max_cost,
         started=started(body.sql, datetime.datetime.now(datetime.UTC)),
         idempotency_key=key,

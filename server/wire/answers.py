@@ -147,6 +147,11 @@ class QueryAnswer(BaseModel):
         description="Only where the request asked for it: which groups were merged, by `row` (place in `rows`), and "
         "what that row stands for; `unmet` are the rows that are less exact than asked all the same.",
     )
+    adjusted: dict[str, object] | None = Field(
+        default=None,
+        description="Only where the request asked for it: which counts are shown as the nearest ones that are not "
+        "negative (`by`, `columns`), and what their intervals are those of (`words`).",
+    )
     warnings: list[FindingAnswer] = Field(
         description="What to know beside the numbers: from the text and the declarations, never from rows."
     )

@@ -273,6 +273,12 @@ class QueryBody(RequestModel):
         bool,
         Field(description="Leave out public groups whose noisy count may be zero; all rows are counted for it."),
     ] = False
+    nonnegative: Annotated[
+        bool,
+        Field(
+            description="Show counts of public groups as the nearest ones that are not negative and have the same sum."
+        ),
+    ] = False
     with_cut: Annotated[
         bool,
         Field(description="Give intervals with the cut beside those of the noise: empirical, without a promise."),

@@ -44,7 +44,7 @@ SENT: dict[str, tuple[str, type[BaseModel]]] = {
 }
 OTHERS = {"--url", "--key", "--key-file", "--home", "--json", "--idempotency-key", "--estimate", "--file", "--format"}
 """Options that are no field of a body, or another way to give one."""
-SWITCHES = {"--accept-noise", "--merge", "--nonempty", "--with-cut", "--stream", "--for-dataset"}
+SWITCHES = {"--accept-noise", "--merge", "--nonnegative", "--nonempty", "--with-cut", "--stream", "--for-dataset"}
 OTHERS |= {"--plan", "ID", "QUERY"}
 
 
