@@ -45,6 +45,22 @@ class Metrics:
         self.failed_keys = Counter(
             "noisegate_failed_keys", "Requests whose API key was not accepted.", registry=self._registry
         )
+        self.checks = Gauge(
+            "noisegate_check",
+            "1 where a check of /readyz passes, 0 where it fails.",
+            ("check",),
+            registry=self._registry,
+        )
+        self.ledger_behind = Gauge(
+            "noisegate_ledger_behind",
+            "1 while the ledger is older than its high-water mark and nothing is spent.",
+            registry=self._registry,
+        )
+        self.home_free = Gauge(
+            "noisegate_home_free_gibibytes",
+            "Whole GiB that are free where ledger and copies of data are: what queries write beside them moves it.",
+            registry=self._registry,
+        )
         self.high_water_failed = Gauge(
             "noisegate_high_water_failed",
             "1 while the ledger's high-water mark cannot be written: a restored backup might go unnoticed.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import html
+import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -134,6 +135,12 @@ async def get_health(access: Annotated[Caller, Depends(PUBLIC)]) -> Response:
 )
 async def get_readiness(request: Request, access: Annotated[Caller, Depends(PUBLIC)]) -> Response:
     """GET /readyz. Remembered for two seconds (a failure for a tenth), so that asking often costs nothing."""
+    checks = await _checked(request)
+    ready = _all_ok(checks)
+    return json_response({"status": "ready" if ready else "not_ready", "checks": checks}, status=200 if ready else 503)
+
+
+async def _checked(request: Request) -> Mapping[str, Outcome]:
     state = request.app.state
     async with state.readiness_lock:
         at, known = state.readiness
@@ -141,9 +148,8 @@ async def get_readiness(request: Request, access: Annotated[Caller, Depends(PUBL
         if time.monotonic() - at > fresh:
             checks = await _run_checks(services_of(request))
             state.readiness = (time.monotonic(), checks)
-        checks = state.readiness[1]
-    ready = _all_ok(checks)
-    return json_response({"status": "ready" if ready else "not_ready", "checks": checks}, status=200 if ready else 503)
+        found: Mapping[str, Outcome] = state.readiness[1]
+    return found
 
 
 def _all_ok(checks: Mapping[str, Outcome]) -> bool:
@@ -174,17 +180,23 @@ async def _run_check(check: Check, threads: anyio.CapacityLimiter) -> Outcome:
     **describe(
         "getMetrics",
         "Read metrics",
-        "Counts of requests and outcomes in Prometheus' text format. No value names a principal, a dataset or a text.",
+        "Counts of requests and outcomes, the checks of /readyz, the state of the ledger and the room that is left, in "
+        "Prometheus' text format. No value names a principal, a dataset or a text.",
         tag="Operation",
         answers={200: ("text/plain", None)},
     ),
 )
 async def get_metrics(request: Request, caller: Annotated[Caller, Depends(METRICS)]) -> Response:
     """GET /metrics."""
-    metrics = request.app.state.metrics
-    metrics.queries_running.set(services_of(request).jobs.in_flight)
-    metrics.high_water_failed.set(services_of(request).ledger.high_water_failed)
-    metrics.count_incidents(services_of(request).incidents.counts())
+    metrics, services = request.app.state.metrics, services_of(request)
+    metrics.queries_running.set(services.jobs.in_flight)
+    metrics.high_water_failed.set(services.ledger.high_water_failed)
+    metrics.ledger_behind.set(services.ledger.behind)
+    for check, outcome in (await _checked(request)).items():
+        metrics.checks.labels(check).set(outcome is Outcome.OK)
+    # Whole GiB: what a query writes while it runs depends on rows.
+    metrics.home_free.set(shutil.disk_usage(services.settings.home).free >> 30)
+    metrics.count_incidents(services.incidents.counts())
     return Response(metrics.render(), headers={"Content-Type": CONTENT_TYPE_LATEST, "Cache-Control": "no-store"})
 
 

@@ -64,6 +64,10 @@ def test_metrics_count_and_name_nobody(world: World) -> None:
     world.api.get(f"/v1/queries/{SECRET_LITERAL}")
     world.api.get(f"/{SECRET_LITERAL}")
     text = world.api.get("/metrics", who="auditor").text
+    assert 'noisegate_check{check="ledger"} 1.0' in text
+    assert "noisegate_ledger_behind 0.0" in text
+    free = next(line for line in text.splitlines() if line.startswith("noisegate_home_free_gibibytes "))
+    assert float(free.split()[1]).is_integer()
     assert 'noisegate_queries_total{outcome="settled"} 1.0' in text
     assert 'route="/v1/queries/{query_id}",status="404"' in text
     assert 'route="unmatched",status="404"' in text
