@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 
 import hypothesis
 import pytest
 
+from tests.kept_workers import kept_readers
 from tests.skipped import skip_reasons, skip_table
 from tests.thinned import mark_sparse
 
@@ -54,3 +55,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Says at the end which tests were skipped, why, and how to enable them."""
     terminalreporter.write_line(skip_table(skip_reasons(terminalreporter.stats.get("skipped", []))))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def readers() -> Iterator[None]:
+    """Hardly a test is about the start of the worker that reads a source file, and every second one attaches some."""
+    with kept_readers():
+        yield

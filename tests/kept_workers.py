@@ -3,37 +3,54 @@
 Starting the five workers of a home takes more processor time than most tests, and hardly a test is about their start.
 Everything else is the services' own: engines, slots, counts of incidents, and what is opened ahead. An engine that is
 closed answers nothing more; workers that somebody still uses at that moment end with it, as they do when served.
+
+Workers that read source files (`LoneWorker`) do one task each where served; here the next task has them, in an emptied
+folder. Its folder must be on the disk of what is built, for what is built is renamed: only there are they kept.
 """
 
 from __future__ import annotations
 
 import atexit
+import shutil
+import tempfile
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from engines.folders import PrivateFolder
 from engines.pool import Pool
-from engines.process import Failure, WorkerOptions
+from engines.process import Failure, LoneWorker, Worker, WorkerOptions
 from engines.turns import Slots
+from tests.memory import folder_in_memory
 
-__all__ = ["kept_workers"]
+__all__ = ["kept_readers", "kept_workers"]
 
 KEPT_MAX = 2
 """Most pools of one kind that wait for services: tests with two servers have two of each."""
 
 _lock = threading.Lock()
 _waiting: dict[str, list[Pool]] = defaultdict(list)
+_lone: dict[str, list[tuple[PrivateFolder, Worker]]] = defaultdict(list)
 
 
 @contextmanager
 def kept_workers() -> Iterator[None]:
     """Engines that are made inside are given workers that run already, and leave them to others when they close."""
     with patch("engines.private.Pool", KeptPool), patch("engines.shell.Pool", KeptPool):
+        yield
+
+
+@contextmanager
+def kept_readers() -> Iterator[None]:
+    """Source files are read inside by workers that run already, and wait for the next file afterwards."""
+    with ExitStack() as stack:
+        for place in ("engines.snapshot", "engines.inspect", "engines.public_table", "engines.classes"):
+            stack.enter_context(patch(f"{place}.LoneWorker", KeptLone))
         yield
 
 
@@ -69,6 +86,38 @@ class KeptPool:
         pool.close()
 
 
+class KeptLone(LoneWorker):
+    """A worker for one task that goes on to the next one, unless the task failed."""
+
+    def __enter__(self) -> LoneWorker:
+        places = [Path(place) for place in (tempfile.gettempdir(), folder_in_memory()) if place is not None]
+        disk = (self._parent_directory or places[0]).stat().st_dev
+        self._kind = repr((self._options, disk))
+        self._places = [place for place in places if place.stat().st_dev == disk]
+        with _lock:
+            ready = _lone[self._kind].pop() if _lone[self._kind] else None
+        if ready is None:
+            self._parent_directory = next(iter(self._places), self._parent_directory)
+            return super().__enter__()
+        self._folder, self._worker = ready
+        self._ready = True
+        return self
+
+    def __exit__(self, *given: object) -> None:
+        worker = self._worker
+        assert worker is not None
+        if not (self._places and self._ready and worker.alive):
+            super().__exit__(*given)
+            return
+        for left in worker.directory.iterdir():
+            if left.is_dir():
+                shutil.rmtree(left)
+            else:
+                left.unlink()
+        with _lock:
+            _lone[self._kind].append((self._folder, worker))
+
+
 _CLOSED: dict[str, Callable[..., object]] = {
     "call": lambda *_, **__: Failure.UNAVAILABLE,
     "lease": lambda **_: Failure.UNAVAILABLE,
@@ -96,3 +145,7 @@ def _end() -> None:
     for pools in _waiting.values():
         while pools:
             pools.pop().close()
+    for workers in _lone.values():
+        for folder, worker in workers:
+            worker.kill()
+            folder.remove()

@@ -6,10 +6,12 @@ release, shell) with prices that no policy allows, so that noise is far below th
 
 from __future__ import annotations
 
+import atexit
 import datetime
+import functools
 import random
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -37,7 +39,6 @@ from sql_rewrite.bound import bound
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
 from tests.audit.recorder import FixedBits
-from tests.kept_workers import kept_workers
 
 __all__ = ["BEGUN", "DELTA", "EPSILON", "PEOPLE", "Clinic", "declared", "open_clinic", "open_plain"]
 
@@ -202,6 +203,16 @@ def open_clinic(folder: Path) -> Iterator[Clinic]:
         yield opened
 
 
+@functools.cache
+def _engines() -> tuple[PrivateEngine, ShellEngine]:
+    """One worker of each kind for all clinics of the process: it answers from whatever snapshot it is asked about."""
+    private = PrivateEngine(workers=1, threads=1, memory_limit_mb=512)
+    shell = ShellEngine(workers=1)
+    atexit.register(private.close)
+    atexit.register(shell.close)
+    return private, shell
+
+
 @contextmanager
 def open_plain(folder: Path, dataset: Dataset, write: Callable[[Path], None]) -> Iterator[Clinic]:
     """A dataset in a folder, whose plain rows `write` puts into a file of DuckDB."""
@@ -209,11 +220,8 @@ def open_plain(folder: Path, dataset: Dataset, write: Callable[[Path], None]) ->
     write(source)
     sources = [TableSource(table.name, source, "duckdb", table.name) for table in dataset.tables]
     snapshot = build_snapshot(dataset, sources, directory=folder / "snapshots", draw_key=bytes(range(32)))
-    with ExitStack() as stack:
-        plain = stack.enter_context(closing(duckdb.connect(str(source), read_only=True)))
-        with kept_workers():
-            private = stack.enter_context(closing(PrivateEngine(workers=1, threads=1, memory_limit_mb=512)))
-            shell = stack.enter_context(closing(ShellEngine(workers=1)))
+    private, shell = _engines()
+    with closing(duckdb.connect(str(source), read_only=True)) as plain:
         dataset = replace(dataset, public=SnapshotRows(snapshot.path))
         yield Clinic(
             dataset, snapshot.path, PublicTables(lambda _: snapshot.path, NothingDrawn().rows_of), private, shell, plain

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
+from engines.process import LoneWorker
 from engines.shell import ShellEngine
+from engines.snapshot import attach_options
 from privacy.refusal import ExecutionFailed
 from tests import kept_workers as kept
 from tests.kept_workers import kept_workers
 
 MEMORY_MB = 257
 """A size of its own, so that no other test has these workers."""
+
+
+def process_of(worker: LoneWorker) -> int:
+    """The number of the process behind."""
+    assert worker._worker is not None
+    return worker._worker.process_id
 
 
 def engine() -> ShellEngine:
@@ -58,3 +67,18 @@ def test_workers_in_use_end_with_their_engine() -> None:
     lease.release()
     with closing(engine()) as second:
         assert not {*processes} & {*second.process_ids()}
+
+
+def test_a_worker_for_one_task_goes_on_to_the_next_unless_it_failed() -> None:
+    """In an emptied folder; what a task leaves behind is not there for the next one."""
+    options = replace(attach_options(), memory_limit_mb=MEMORY_MB)
+    with kept.KeptLone(options) as worker:
+        (worker.directory / "left").write_text("left")
+        first = process_of(worker)
+    with kept.KeptLone(options) as worker:
+        assert process_of(worker) == first
+        assert not list(worker.directory.iterdir())
+        failed = worker.call({"operation": "build"}, timeout_seconds=30, parse=lambda frame: frame)
+        assert failed is kept.Failure.REFUSED
+    with kept.KeptLone(options) as worker:
+        assert process_of(worker) != first

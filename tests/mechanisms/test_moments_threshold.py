@@ -180,6 +180,7 @@ def test_sums_of_laplace_variables_have_their_tails() -> None:
             assert both.sum() == pytest.approx(1)
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize("family", NoiseFamily)
 @pytest.mark.parametrize("degree", [1, 2])
 @pytest.mark.parametrize("part", [0.25, 0.6, 1.0, 1.4, 3.0])
