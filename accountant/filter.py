@@ -22,6 +22,7 @@ Amounts are whole picos (delta: whole attos). What is spent is rounded up once p
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -156,12 +157,7 @@ class Sums:
     @classmethod
     def of(cls, loss: Loss) -> Sums:
         """One charge: the loss of all its events together, each measure rounded up once."""
-        return cls(
-            pure=_stored(loss.pure),
-            rho=_stored(loss.rho),
-            mu_squared=_stored(loss.mu_squared),
-            delta=min(units_up(loss.delta, ATTO), AMOUNT_MAX),
-        )
+        return _rounded(loss)
 
     def plus(self, charge: Sums, branches: Branches) -> Sums:
         """The sums of an account with these budgets after one more charge."""
@@ -183,6 +179,17 @@ class Sums:
 
 NOTHING = Sums()
 """The sums of a new account."""
+
+
+@functools.lru_cache(maxsize=256)
+def _rounded(loss: Loss) -> Sums:
+    """A function of exact numbers alone, which every step of one question asks for again."""
+    return Sums(
+        pure=_stored(loss.pure),
+        rho=_stored(loss.rho),
+        mu_squared=_stored(loss.mu_squared),
+        delta=min(units_up(loss.delta, ATTO), AMOUNT_MAX),
+    )
 
 
 def _stored(amount: Fraction | None) -> int | None:

@@ -87,26 +87,31 @@ class KeptPool:
 
 
 class KeptLone(LoneWorker):
-    """A worker for one task that goes on to the next one, unless the task failed."""
+    """A worker for one task that goes on to the next one, unless the task failed.
+
+    A worker ends with the thread that started it (`confine`): only those of the main thread can wait for anybody.
+    """
 
     def __enter__(self) -> LoneWorker:
         places = [Path(place) for place in (tempfile.gettempdir(), folder_in_memory()) if place is not None]
         disk = (self._parent_directory or places[0]).stat().st_dev
+        near = next((place for place in places if place.stat().st_dev == disk), None)
         self._kind = repr((self._options, disk))
-        self._places = [place for place in places if place.stat().st_dev == disk]
         with _lock:
-            ready = _lone[self._kind].pop() if _lone[self._kind] else None
-        if ready is None:
-            self._parent_directory = next(iter(self._places), self._parent_directory)
+            waiting = _lone[self._kind].pop() if _lone[self._kind] else None
+        self._stays = waiting is not None
+        if waiting is None:
+            self._stays = near is not None and threading.current_thread() is threading.main_thread()
+            self._parent_directory = near if self._stays else self._parent_directory
             return super().__enter__()
-        self._folder, self._worker = ready
+        self._folder, self._worker = waiting
         self._ready = True
         return self
 
     def __exit__(self, *given: object) -> None:
         worker = self._worker
         assert worker is not None
-        if not (self._places and self._ready and worker.alive):
+        if not (self._stays and self._ready and worker.alive and given[0] is None):
             super().__exit__(*given)
             return
         for left in worker.directory.iterdir():

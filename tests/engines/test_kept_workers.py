@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from threading import Thread
 
 import pytest
 
-from engines.process import LoneWorker
+from engines.process import LoneWorker, WorkerOptions
 from engines.shell import ShellEngine
 from engines.snapshot import attach_options
 from privacy.refusal import ExecutionFailed
@@ -25,6 +26,12 @@ def process_of(worker: LoneWorker) -> int:
     return worker._worker.process_id
 
 
+def of_a_thread(options: WorkerOptions) -> int:
+    """The process of a worker that a thread of its own starts and leaves."""
+    with kept.KeptLone(options) as worker:
+        return process_of(worker)
+
+
 def engine() -> ShellEngine:
     """An engine with kept workers."""
     with kept_workers():
@@ -38,6 +45,11 @@ def ended() -> Iterator[None]:
     for kind, pools in kept._waiting.items():
         while f"memory_limit_mb={MEMORY_MB}" in kind and pools:
             pools.pop().close()
+    for kind, workers in kept._lone.items():
+        while f"memory_limit_mb={MEMORY_MB}" in kind and workers:
+            folder, worker = workers.pop()
+            worker.kill()
+            folder.remove()
 
 
 def test_a_closed_engine_answers_nothing_and_its_workers_serve_the_next() -> None:
@@ -81,4 +93,12 @@ def test_a_worker_for_one_task_goes_on_to_the_next_unless_it_failed() -> None:
         failed = worker.call({"operation": "build"}, timeout_seconds=30, parse=lambda frame: frame)
         assert failed is kept.Failure.REFUSED
     with kept.KeptLone(options) as worker:
-        assert process_of(worker) != first
+        second = process_of(worker)
+        assert second != first
+        aside: list[int] = []
+        thread = Thread(target=lambda: aside.append(of_a_thread(options)))
+        thread.start()
+        thread.join()
+    with kept.KeptLone(options) as worker, kept.KeptLone(options) as other:
+        assert process_of(worker) == second
+        assert process_of(other) != aside[0], "it ended with its thread"
