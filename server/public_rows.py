@@ -27,7 +27,7 @@ _CELLS_MAX: Final = 1_000_000
 """Most cells of a table of which anything is known."""
 
 _ROWS_WITH_VALUES: Final = 1_000
-_CELLS_WITH_VALUES: Final = 20_000
+_CELLS_WITH_VALUES: Final = 100_000
 """A table of so many rows at most, or so many cells, stays with its values. Of larger ones it is kept which rows are
 equal in each column: nobody asks for all of their rows."""
 

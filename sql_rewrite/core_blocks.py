@@ -119,7 +119,7 @@ class CoreBlocks:
             self._lift.parameters,
             named,
             names.joins_to,
-            self._lift.member(names, scope),
+            self._lift.member(node, names, scope),
         )
         return CoreBlock(
             node,

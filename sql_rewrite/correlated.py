@@ -20,20 +20,22 @@ with one more comparison e < o, where e is of the inner row and o of the outer o
 least e is less than o; the other comparisons likewise. Without a row there is no group: an aggregate is then what it is
 of no rows, which follows from its text.
 
-Two comparisons that are no equalities would need every pair of rows, and are refused. EXISTS of an OR of comparisons is
-EXISTS of one of them, or EXISTS of another one (membership.py).
+Two comparisons that are no equalities, and other conditions of both rows, take every pair of rows of a unit
+(correlated_pairs.py). EXISTS of an OR of comparisons is EXISTS of one of them, or of another one (membership.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sqlglot import exp
 
 from privacy.policy import Column, ColumnType, Dataset
 from privacy.refusal import Refused
 from sql_rewrite.aggregate_calls import aggregate_calls
+from sql_rewrite.correlated_pairs import Pairs
 from sql_rewrite.evaluate import evaluate, is_quick
 from sql_rewrite.expressions import ColumnRef, Expression, Literal, columns_of
 from sql_rewrite.functions import build
@@ -87,6 +89,19 @@ class Parts:
     outside: list[exp.Expr]
     equal: list[_Comparison]
     ordered: list[_Comparison]
+    mixed: list[exp.Expr]
+    """Conditions of both rows that are no comparison of one with the other."""
+
+    @property
+    def by_columns(self) -> bool:
+        """Whether beside conditions on one side there are equalities alone, with columns of the row outside."""
+        plain = all(isinstance(one.outer.unnest(), exp.Column) for one in self.equal)
+        return plain and not self.ordered and not self.mixed
+
+    @property
+    def compared(self) -> list[exp.Expr]:
+        """The conditions of both rows, the equality of the units first."""
+        return [*(one.node for one in (*self.equal, *self.ordered)), *self.mixed]
 
 
 class Correlated:
@@ -97,6 +112,7 @@ class Correlated:
 
     def __init__(
         self,
+        block: exp.Select,
         names: SourceNames,
         dataset: Dataset,
         text: Text,
@@ -104,6 +120,7 @@ class Correlated:
         rows: Callable[[exp.Expr], Rows | None],
         inner: Callable[[exp.Select], SourceNames | None],
     ) -> None:
+        self._block = block
         self._names = names
         self._dataset = dataset
         self._text = text
@@ -126,8 +143,10 @@ class Correlated:
         if found is None:
             return None
         select, parts = found
-        if len(parts.ordered) > 1:
-            raise self._pairs(parts.ordered[1].node)
+        if len(parts.ordered) > 1 or not (parts.ordered or parts.by_columns) or parts.mixed:
+            source, columns = self._paired(lifter, select, parts, None, node)
+            held = [self._there(source, columns[0]), *self._outside(lifter, parts)]
+            return held[0] if len(held) == 1 else build("and", tuple(held))
         values: list[exp.Expr] = []
         for one in parts.ordered:
             values += [end(this=one.inner.copy()) for end in _ENDS[one.kind]]
@@ -152,9 +171,10 @@ class Correlated:
         if found is None:
             return None
         select, parts = found
-        if parts.ordered:
-            raise self._pairs(parts.ordered[0].node)
-        source, columns = self._joined(lifter, select, parts, [selected[0].unalias()], node)
+        if parts.by_columns:
+            source, columns = self._joined(lifter, select, parts, [selected[0].unalias()], node)
+        else:
+            source, columns = self._paired(lifter, select, parts, selected[0].unalias(), node)
         value = self._column(source, columns[-1])
         empty = self._of_no_rows(source, columns[-1], node)
         outside = self._outside(lifter, parts)
@@ -176,7 +196,7 @@ class Correlated:
             return
         names = self.names_of(query)
         parts = None if names is None else self._parts(query, names)
-        compared = [] if parts is None else [*parts.equal, *parts.ordered]
+        compared = [] if parts is None else parts.compared
         if compared:
             raise refuse(
                 "correlated_subquery",
@@ -187,7 +207,7 @@ class Correlated:
                 "public table that is joined on both sides",
                 "leave the comparison with the row outside out: the value of all rows is then released first",
                 "compare the key of the unit besides, if the person's own rows are meant",
-                position=self._text.position(compared[0].node),
+                position=self._text.position(compared[0]),
             )
 
     # Reading
@@ -203,7 +223,8 @@ class Correlated:
             return None
         parts = self._parts(query, names)
         if member is not None:
-            parts.equal.append(_Comparison(member[0], exp.EQ, *member))
+            equal = exp.EQ(this=member[0].copy(), expression=exp.Paren(this=member[1].copy()))
+            parts.equal.append(_Comparison(equal, exp.EQ, *member))
         anchor = next((one for one in parts.equal if self._is_anchor(one, names)), None)
         if anchor is None:
             return None
@@ -221,7 +242,7 @@ class Correlated:
             return None
 
     def _parts(self, query: exp.Select, names: SourceNames) -> Parts:
-        parts = Parts([], [], [], [])
+        parts = Parts([], [], [], [], [])
         for part in conjuncts(query.args["where"].this):
             columns = list(part.find_all(exp.Column))
             of_outer = [column for column in columns if self._is_outer(column, names)]
@@ -233,19 +254,23 @@ class Correlated:
                 parts.outside.append(part)
             else:
                 one = self._comparison(part, names)
-                (parts.equal if one.kind is exp.EQ else parts.ordered).append(one)
+                if one is None:
+                    parts.mixed.append(part)
+                else:
+                    (parts.equal if one.kind is exp.EQ else parts.ordered).append(one)
         return parts
 
-    def _comparison(self, part: exp.Expr, names: SourceNames) -> _Comparison:
+    def _comparison(self, part: exp.Expr, names: SourceNames) -> _Comparison | None:
+        """A condition that compares a value inside with one outside; None for any other one."""
         flipped = _FLIPPED.get(type(part))
         if flipped is None:
-            raise self._mixed(part)
+            return None
         left, right = (self._sides(side, names) for side in (part.this, part.expression))
         if left == {False} and True in right and False not in right:
             return _Comparison(part, type(part), part.this, part.expression)
         if right == {False} and True in left and False not in left:
             return _Comparison(part, flipped, part.expression, part.this)
-        raise self._mixed(part)
+        return None
 
     def _sides(self, node: exp.Expr, names: SourceNames) -> set[bool]:
         """Whether the columns of a part are of the row outside."""
@@ -274,25 +299,47 @@ class Correlated:
         select.set("expressions", named)
         select.set("where", exp.Where(this=conjunction([part.copy() for part in parts.own])) if parts.own else None)
         select.set("group", exp.Group(expressions=[key.copy() for key in keys]))
+        return self._beside(lifter, select, [(one.outer, one.node) for one in parts.equal], node)
+
+    def _paired(
+        self, lifter: ExpressionLift, query: exp.Select, parts: Parts, value: exp.Expr | None, node: exp.Expr
+    ) -> tuple[Source, list[Column]]:
+        """The groups of pairs beside the block's rows; their columns: the keys, then the value. Errors: Refused."""
+        names = self.names_of(query)
+        assert names is not None
+        pairs = Pairs(self._block, self._names, names, partial(self._is_outer, names=names))
+        compared = parts.compared
+        keys = pairs.keys(compared)
+        if keys is None:
+            raise self._computed(compared[0])
+        if pairs.may_miss([*compared, *parts.outside], self._text, lifter.parameters):
+            raise self._missing(compared[-1])
+        select = pairs.select(query, compared, parts.own, value=value)
+        return self._beside(lifter, select, [(key, key) for key in keys], node)
+
+    def _beside(
+        self, lifter: ExpressionLift, select: exp.Select, outer: Sequence[tuple[exp.Expr, exp.Expr]], node: exp.Expr
+    ) -> tuple[Source, list[Column]]:
+        """Groups beside the block's rows, by keys that equal what the rows have, each with its place in the text."""
         self._kept.append(select)
         rows = self._rows(select)
         assert rows is not None
         (source,) = rows.sources
-        found = [self._outer_column(lifter, one) for one in parts.equal]
+        found = [self._outer_column(lifter, *one) for one in outer]
         columns = []
         for _, expression in rows.columns:
             assert isinstance(expression, ColumnRef)
             column = source.table.column(expression.name)
             assert column is not None
             columns.append(column)
-        for one, child, column in zip(parts.equal, found, columns, strict=False):
+        for (_, place), child, column in zip(outer, found, columns, strict=False):
             if child.type is not column.type:
                 raise refuse(
                     "correlated_subquery",
                     "an equality of a nested query is refused",
                     f"It compares {column.type.value} with {child.type.value}.",
                     "compare columns of one type, with CAST inside the nested query where they differ",
-                    position=self._text.position(one.node),
+                    position=self._text.position(place),
                 )
         on_unit = key_space(found[0], self._names.sources) == ("", "")
 
@@ -304,16 +351,10 @@ class Correlated:
 
         return self._names.add(made, node), columns
 
-    def _outer_column(self, lifter: ExpressionLift, one: _Comparison) -> ColumnRef:
-        found = lifter.lift(one.outer)
+    def _outer_column(self, lifter: ExpressionLift, outer: exp.Expr, place: exp.Expr) -> ColumnRef:
+        found = lifter.lift(outer)
         if not isinstance(found, ColumnRef):
-            raise refuse(
-                "correlated_subquery",
-                "an equality of a nested query is refused",
-                "Of the row outside it compares more than a column.",
-                "compare a column outside with the expression inside",
-                position=self._text.position(one.node),
-            )
+            raise self._computed(place)
         return found
 
     def _column(self, source: Source, column: Column) -> ColumnRef:
@@ -353,18 +394,27 @@ class Correlated:
         return refuse(
             "correlated_subquery",
             "a condition inside a nested query is refused",
-            "It compares rows inside with rows outside, and is neither an equality nor one comparison of a value of "
-            "each.",
+            "It compares rows inside with rows outside, and has a nested query in it.",
             "join the two tables on the unit instead, and compare their columns in WHERE",
             position=self._text.position(part),
         )
 
-    def _pairs(self, part: exp.Expr) -> Refused:
+    def _computed(self, part: exp.Expr) -> Refused:
+        return refuse(
+            "correlated_subquery",
+            "an equality of a nested query is refused",
+            "Of the row outside it compares more than a column of a table, or of rows that are computed within units.",
+            "compare a column outside with the expression inside",
+            position=self._text.position(part),
+        )
+
+    def _missing(self, part: exp.Expr) -> Refused:
         return refuse(
             "correlated_subquery",
             "a condition inside a nested query is refused",
-            "Beside equalities it compares rows inside with rows outside, which takes every pair of one person's rows.",
-            "join the two tables on the unit instead, and compare their columns in WHERE",
+            "It may hold although a column of the row outside is NULL, and rows with NULL there are found by no key.",
+            "add a condition that such a row does not meet, as v.x IS NOT NULL, beside it inside the nested query",
+            "write EXISTS for each of the conditions that OR connects",
             position=self._text.position(part),
         )
 

@@ -53,7 +53,7 @@ def by_public_keys(
         return None
     value = query.expressions[0].unalias()
     parts = correlated.parts_of(query)
-    if parts is None or not parts.equal or parts.ordered or parts.outside:
+    if parts is None or not parts.equal or not parts.by_columns or parts.outside:
         return None
     count = isinstance(value, exp.Count | exp.CountIf)
     if not count and not null_of_none(value):

@@ -19,7 +19,7 @@ from sql_rewrite.base_tables import base_table
 from sql_rewrite.constant_lists import read_constants
 from sql_rewrite.constant_rows import rows_of_cells
 from sql_rewrite.expressions import Expression
-from sql_rewrite.full_joins import Side, full_join
+from sql_rewrite.full_joins import Side, full_join, left_join
 from sql_rewrite.full_joins import write_out as write_full
 from sql_rewrite.joins import SOURCES_MAX
 from sql_rewrite.lift_expression import ExpressionLift
@@ -29,6 +29,7 @@ from sql_rewrite.public import is_constant_relation
 from sql_rewrite.references import reference
 from sql_rewrite.refuse import refuse
 from sql_rewrite.released import Form, Released, check_name, column, hidden_columns, quoted
+from sql_rewrite.row_unions import gathered
 from sql_rewrite.rows import Rows
 from sql_rewrite.rows_block import listed, named_rows, too_many_names
 from sql_rewrite.scope import Names, Scope
@@ -65,10 +66,13 @@ class FromItems:
             )
         if node.args.get("from_") is not None:
             consume(node.args["from_"], "this", text=self._lift.text, what="FROM")
-        if people and full_join(node) is not None:
-            self._write_full(node, scope)
-        for item in listed(node):
+        if people and (full_join(node) or left_join(node)):
+            self._write_outer(node, scope)
+        left_out = self._left_out(node, scope) if people else frozenset()
+        for place, item in enumerate(listed(node)):
             found = self._relation(item, scope, first, people=people)
+            if place in left_out and isinstance(found, Rows):
+                found = self._alone(item, found, scope, first)
             if isinstance(found, tuple):
                 released.append(found)
             else:
@@ -76,9 +80,29 @@ class FromItems:
                 first += len(found.sources) if isinstance(found, Rows) else 1
         return tables, released
 
-    def _write_full(self, node: exp.Select, scope: Scope) -> None:
-        """Writes out a FULL JOIN of rows about people; any other one is refused as it stands."""
+    def _left_out(self, node: exp.Select, scope: Scope) -> frozenset[int]:
+        """The places of items whose rows an outer join may leave out beside rows about people that it keeps."""
+        sides = [str(join.args.get("side") or "").upper() for join in node.args.get("joins") or []]
+        if "LEFT" not in sides and sides != ["RIGHT"]:
+            return frozenset()
+        people = [self._lift.seeker.reads_people(item, scope) for item in listed(node)]
+        found = {place for place, side in enumerate(sides, start=1) if side == "LEFT" and any(people[:place])}
+        return frozenset(found | ({0} if sides == ["RIGHT"] and people[1] else set()))
+
+    def _alone(self, item: exp.Expr, rows: Rows, scope: Scope, first: int) -> Rows:
+        """Rows that an outer join may leave out: those of several tables become one source (row_unions.py)."""
+        people = bool(rows.sources) and all(source.table.protected for source in rows.sources[:1])
+        if rows.plain or not people:
+            return rows
+        again = self._relation(item, scope, 0, people=True)  # in a source of its own tables have names of their own
+        assert isinstance(again, Rows)
+        return gathered(item, again, f"r{first}", self._lift.dataset, self._lift.text)
+
+    def _write_outer(self, node: exp.Select, scope: Scope) -> None:
+        """Writes out an outer join of rows about people; any other one is read, or refused, as it stands."""
         sides = []
+        if not all(self._lift.seeker.reads_people(item, scope) for item in listed(node)):
+            return
         for item in listed(node):
             found = self._relation(item, scope, 0, people=True)
             if isinstance(found, Table):

@@ -329,7 +329,7 @@ def _side_and_kind(join: exp.Join, names: SourceNames, dataset: Dataset, text: T
         )
     consume(join, "this", "on", "using", "side", "kind", text=text, what="a join")
     side, kind = str(join.args.get("side") or "").upper(), str(join.args.get("kind") or "").upper()
-    apart = len({entry_is_people(entry) for entry in names.entries}) > 1
+    apart = len({_is_people(entry) for entry in names.entries}) > 1
     sides = ("", "LEFT", "RIGHT", "FULL") if apart else ("", "LEFT", "RIGHT")
     if side not in sides or kind not in ("", "INNER", "OUTER"):
         raise refuse(
@@ -342,7 +342,7 @@ def _side_and_kind(join: exp.Join, names: SourceNames, dataset: Dataset, text: T
     return side, kind
 
 
-def entry_is_people(entry: Entry) -> bool:
+def _is_people(entry: Entry) -> bool:
     """Whether an entry of FROM is rows about people."""
     return any(source.table.protected for source in tables_of(entry))
 
@@ -420,7 +420,8 @@ def with_partners(link: Link, dataset: Dataset) -> tuple[End, End, int]:
 
 def _partners(child: End, parent: End, dataset: Dataset) -> int:
     """How many rows of a public table a row of the child may meet; 0 where it joins none by such columns."""
-    if parent.entry is not parent.source or child.source.constants is not None:
+    first = tables_of(parent.entry)[0].relation == parent.source.relation
+    if not first or child.source.constants is not None:
         return 0
     return shares(child.column, parent.source, parent.column, dataset) or 0
 

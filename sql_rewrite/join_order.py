@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from privacy.policy import Dataset
 from sql_rewrite.entries import Entry, View, tables_of
-from sql_rewrite.expressions import ColumnRef, Expression
+from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal
+from sql_rewrite.functions import build
 from sql_rewrite.join_advice import declared
 from sql_rewrite.join_constants import of_constants
 from sql_rewrite.join_links import Place
@@ -20,6 +21,7 @@ from sql_rewrite.references import reference
 from sql_rewrite.refuse import refuse
 from sql_rewrite.rows import Rows
 from sql_rewrite.sources import both
+from sql_rewrite.stage_values import is_released
 from sql_rewrite.unit_facts import rows_of_unit
 
 __all__ = ["ordered"]
@@ -28,8 +30,13 @@ PAIRS_MAX = 2**20
 """Most rows of one unit after joins on the unit: as many as two tables of a thousand rows each make."""
 
 
-def ordered(drafts: Sequence[Entry], joins: Mapping[str, Join], dataset: Dataset, place: Place) -> tuple[Entry, ...]:
-    """The entries with their joins, from the one whose rows are counted to its parents."""
+def ordered(
+    drafts: Sequence[Entry], joins: Mapping[str, Join], dataset: Dataset, place: Place, *, public: bool = False
+) -> tuple[Entry, ...]:
+    """The entries with their joins, from the one whose rows are counted to its parents.
+
+    With `public` it is a nested block whose rows are those of a public table: a block around it joins them.
+    """
     constants = [entry for entry in drafts if of_constants(entry)]
     drafts = [entry for entry in drafts if not of_constants(entry)]
     roots = [entry for entry in drafts if entry.relation not in joins]
@@ -42,7 +49,7 @@ def ordered(drafts: Sequence[Entry], joins: Mapping[str, Join], dataset: Dataset
             position=place(),
         )
     root = tables_of(roots[0])[0]
-    if not root.table.protected:
+    if not root.table.protected and not public:
         raise refuse(
             "unsupported_sql",
             "a join that starts from a public table is refused",
@@ -103,7 +110,28 @@ def _joined(entry: Entry, join: Join, dataset: Dataset) -> Entry:
 
 
 def _outer(source: Source, found: Expression, dataset: Dataset) -> Expression:
-    assert isinstance(found, ColumnRef)
+    """A column of rows that an outer join may leave out: where they are missing it is NULL.
+
+    A row of the joined side is there exactly where the column that the join compares is no NULL, for NULL equals
+    nothing. So what is computed of it is NULL elsewhere, as the engine's own nested query has it.
+    """
+    if isinstance(found, ColumnRef) and not is_released(found):
+        return _missing(source, found, dataset)
+    assert source.join is not None
+    there = build("is_not_null", (_missing(source, source.join.parent, dataset),))
+    return build("case", (there, _among(source, found, dataset), Literal(None, found.type)))
+
+
+def _among(source: Source, node: Expression, dataset: Dataset) -> Expression:
+    """An expression over rows that may be missing."""
+    if isinstance(node, ColumnRef):
+        return node if is_released(node) else _missing(source, node, dataset)
+    if isinstance(node, Call):
+        return build(node.operator, tuple(_among(source, argument, dataset) for argument in node.arguments))
+    return node
+
+
+def _missing(source: Source, found: ColumnRef, dataset: Dataset) -> ColumnRef:
     column = source.table.column(found.name)
     assert column is not None
     return reference(source, column, dataset)

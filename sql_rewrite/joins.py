@@ -61,13 +61,15 @@ def resolve_sources(
     text: Text,
     *,
     first: int = 0,
+    public: bool = False,
 ) -> SourceNames:
     """What FROM of a block lists: the table whose rows are counted first, its parents after it.
 
-    Tables are called r and a number, from `first` on; those of nested blocks are called so already.
+    Tables are called r and a number, from `first` on; those of nested blocks are called so already. A nested block may
+    be `public`: then it starts from a public table, and what reads it joins its rows as it would join that table's.
     Errors: Refused (join_not_on_key, join_multiplies, too_large, unsupported_sql).
     """
-    found = _From(node, dataset, text)
+    found = _From(node, dataset, text, public=public)
     for item, table in tables:
         if first >= SOURCES_MAX:
             raise refuse("too_large", "FROM is refused", f"It joins more than {SOURCES_MAX} tables.")
@@ -80,8 +82,9 @@ def resolve_sources(
 class _From:
     """What FROM lists, item by item and then join by join."""
 
-    def __init__(self, node: exp.Select, dataset: Dataset, text: Text) -> None:
+    def __init__(self, node: exp.Select, dataset: Dataset, text: Text, *, public: bool) -> None:
         self._node = node
+        self._public = public
         self._dataset = dataset
         self._text = text
         self._aliases: dict[str, str] = {}
@@ -160,7 +163,7 @@ class _From:
 
     def _know(self, at: int, join: exp.Join, visible: SourceNames) -> bool:
         """Makes rows that everybody knows of public tables which a join compares by no columns of theirs."""
-        if listed(join, self._node) or joined_by_columns(join, visible, self._dataset, self._text):
+        if self._public or listed(join, self._node) or joined_by_columns(join, visible, self._dataset, self._text):
             return False
         earlier = range(at)
         if all(not source.table.protected for place in earlier for source in tables_of(self._drafts[place])):
@@ -205,7 +208,8 @@ class _From:
         found, written = linked(node, everything, known, self._dataset, self._text)
         self._links += found
         ends = {end.entry.relation for link in self._links for end in (link.left, link.right)}
-        self._known([place for place, entry in enumerate(drafts) if entry.relation not in ends and _is_public(entry)])
+        if not self._public:
+            self._known([place for place, one in enumerate(drafts) if one.relation not in ends and _is_public(one)])
         if len(self._links) < sum(not of_constants(entry) for entry in drafts) - 1:
             raise refuse(
                 "join_not_on_key",
@@ -221,7 +225,8 @@ class _From:
         conditions = [*self._conditions, *self._compared]
         written = self._linked_in_where() if self._apart else set()
         joins, preserved = _joins(self._links, self._dataset)
-        entries = ordered(self._drafts, joins, self._dataset, partial(self._text.position, self._node))
+        place = partial(self._text.position, self._node)
+        entries = ordered(self._drafts, joins, self._dataset, place, public=self._public)
         if self._released:
             known = SourceNames((*entries, *self._rows), self._aliases, self._text, self._dataset, self._using)
             met = [
@@ -298,6 +303,8 @@ def _joins(links: Sequence[Link], dataset: Dataset) -> tuple[dict[str, Join], se
                 *declared(dataset, child.source, parent.source),
                 position=link.place(),
             )
+        if (both or kept is parent) and isinstance(parent.entry, View) and not parent.source.table.protected:
+            raise _outer_of_nested(link)  # which public rows are kept would follow from the nested query's condition
         if both:
             preserved.add(parent.source.relation)
             _check_outer(replace(link, outer="LEFT", left=child, right=parent), child, parent, dataset, first=not place)

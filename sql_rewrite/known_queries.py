@@ -11,12 +11,14 @@ the core is the one of the text in which an analyst has written the values.
 
 The values are constants of the plan, so the release has them in its identity, and another version of a table makes
 another question. They are the same in every order of a table's rows (known_block.py). A nested query has to be read
-without the rows around it, and of tables of at most 1,000 rows and 20,000 values, as the snapshot keeps them.
+without the rows around it, and of tables of at most 100,000 values (public_values.py), of which only the columns that
+it names are read. A larger table is no list of constants: a block that selects its rows stays a scan of it, which the
+block around it joins (nested_rows.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
 from sqlglot import exp
@@ -31,7 +33,7 @@ from sql_rewrite.known_rows import KnownRows, KnownTable, Meter
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.public import is_constant_relation
-from sql_rewrite.public_values import is_known, public_literals
+from sql_rewrite.public_values import is_readable, public_values
 from sql_rewrite.quantified import among_values, quantified_query
 from sql_rewrite.refuse import refuse
 from sql_rewrite.scope import Cte, Scope
@@ -116,7 +118,7 @@ class KnownQueries:
         if populated(item) - {"this", "alias"}:
             return False
         cte = scope.ctes.get(item.name.lower())
-        return is_known(item.name, self._dataset) if cte is None else self.knows(cte.node.this, cte.scope)
+        return is_readable(item.name, self._dataset) if cte is None else self.knows(cte.node.this, cte.scope)
 
     def makes(self, node: exp.Expr, scope: Scope) -> bool:
         """Whether a known query groups, sorts or counts rows, or has nested queries of its own.
@@ -211,13 +213,14 @@ class KnownQueries:
             meter=self._meter,
         )
         first, *others = _items(node)
-        rows = self._item(first, scope)
+        named = _named(node)
+        rows = self._item(first, scope, named)
         for item, join in zip(others, node.args.get("joins") or (), strict=True):
-            rows = joined(rows, self._item(item, scope), join, block(rows))
+            rows = joined(rows, self._item(item, scope, named), join, block(rows))
         return block(rows).table()
 
-    def _item(self, item: exp.Expr, scope: Scope) -> KnownRows:
-        """An item of FROM as rows under its name."""
+    def _item(self, item: exp.Expr, scope: Scope, named: Collection[str] | None = None) -> KnownRows:
+        """An item of FROM as rows under its name, of a table the columns that are named, or all."""
         self._relations += 1
         relation = f"known{self._relations}$"
         alias, given = item.args.get("alias"), []
@@ -231,7 +234,7 @@ class KnownQueries:
             table = self._of_constants(item)
         else:
             cte = scope.ctes.get(item.name.lower())
-            table = self._public(item) if cte is None else self._cte(cte)
+            table = self._public(item, named if not given else None) if cte is None else self._cte(cte)
         if len(given) > len(table.names):
             raise self._columns(item)
         names = (*given, *table.names[len(given) :])
@@ -246,11 +249,12 @@ class KnownQueries:
             raise self._columns(cte.node)
         return KnownTable((*given, *table.names[len(given) :]), table.kinds, table.rows)
 
-    def _public(self, item: exp.Expr) -> KnownTable:
-        names, rows = public_literals(item.name, self._dataset)
+    def _public(self, item: exp.Expr, named: Collection[str] | None) -> KnownTable:
+        names, rows = public_values(item.name, named, self._dataset)
         table = self._dataset.table(item.name)
         assert table is not None
-        return KnownTable(tuple(names), tuple(column.type for column in table.columns), tuple(map(_values, rows)))
+        kinds = {column.name: column.type for column in table.columns}
+        return KnownTable(tuple(names), tuple(kinds[name] for name in names), tuple(rows))
 
     def _of_constants(self, node: exp.Expr) -> KnownTable:
         lift = ExpressionLift(self._text, self._no_column, self._parameters).lift
@@ -357,3 +361,10 @@ def _nested(clause: exp.Expr) -> list[exp.Expr]:
 
 def _values(row: tuple[Expression, ...]) -> tuple[Value, ...]:
     return tuple([one.value for one in row if isinstance(one, Literal)])
+
+
+def _named(node: exp.Select) -> set[str] | None:
+    """The folded names of all columns that a block can read of a table, None where it may read all of them."""
+    if any(not isinstance(star.parent, exp.Count) for star in node.find_all(exp.Star)):
+        return None
+    return {name.name.lower() for name in node.find_all(exp.Column, exp.Identifier)}

@@ -103,6 +103,6 @@ class Lifting(Protocol):
         ...
 
     @property
-    def member(self) -> Callable[[SourceNames, Scope], Member]:
+    def member(self) -> Callable[[exp.Select, SourceNames, Scope], Member]:
         """Makes what reads nested queries in expressions: `NestedRows.member`."""
         ...

@@ -66,6 +66,7 @@ class Membership:
 
     def __init__(
         self,
+        block: exp.Select,
         names: SourceNames,
         dataset: Dataset,
         text: Text,
@@ -94,7 +95,7 @@ class Membership:
         self._kept: list[exp.Expr] = []
         self._tables = known
         self._known = PublicMembership(names, dataset, text, public, constants, known)
-        self._correlated = Correlated(names, dataset, text, rows=rows, inner=inner)
+        self._correlated = Correlated(block, names, dataset, text, rows=rows, inner=inner)
 
     def read(self, lifter: ExpressionLift, node: exp.Expr) -> Expression | None:
         """The condition or number, None where it is none of these. Errors: Refused."""

@@ -76,7 +76,7 @@ class NestedRows:
             names = resolve_sources(node, tables, self._lift.dataset, self._lift.text)
         except Refused:
             return None  # read as any other block it is refused for the same reason
-        block = UnitBlock(node, names, self._around(names, scope))
+        block = UnitBlock(node, names, self._around(node, names, scope))
         return block if block.by_unit() else None
 
     def rows(self, node: exp.Expr, scope: Scope, first: int) -> Rows:
@@ -119,18 +119,22 @@ class NestedRows:
         tables, released = self._lift.listed(node, scope, 0 if own else first, people=True)
         if released:
             raise mixed(node, self._lift.text)
-        names = resolve_sources(node, tables, self._lift.dataset, self._lift.text, first=0 if own else first)
-        block = (window_block if own else RowsBlock)(node, names, self._around(names, scope))
+        public = not own and not any(self._lift.seeker.reads_people(item, scope) for item in listed(node))
+        start = 0 if own else first
+        names = resolve_sources(node, tables, self._lift.dataset, self._lift.text, first=start, public=public)
+        block = (window_block if own else RowsBlock)(node, names, self._around(node, names, scope))
         rows = block.rows() if isinstance(block, RowsBlock) else block.rows(f"r{first}")
         self._lift.warnings.extend(block.warnings)
         return rows
 
-    def _around(self, names: SourceNames, scope: Scope) -> Around:
+    def _around(self, node: exp.Select, names: SourceNames, scope: Scope) -> Around:
         """What a block with these names has around it."""
         scalar = partial(self._lift.stages.scalar, scope=Scope(scope.ctes), outside=names)
-        return Around(self._lift.dataset, self._lift.text, self._lift.parameters, self.member(names, scope), scalar)
+        return Around(
+            self._lift.dataset, self._lift.text, self._lift.parameters, self.member(node, names, scope), scalar
+        )
 
-    def member(self, names: SourceNames, scope: Scope) -> Member:
+    def member(self, block: exp.Select, names: SourceNames, scope: Scope) -> Member:
         """What reads nested queries in the private expressions of a block with these names."""
         inside = Scope(scope.ctes)
 
@@ -185,6 +189,7 @@ class NestedRows:
             return table
 
         return Membership(
+            block,
             names,
             self._lift.dataset,
             self._lift.text,

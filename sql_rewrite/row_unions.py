@@ -51,7 +51,7 @@ from sql_rewrite.unit_facts import contribution_bound, leaves, names_unit, rows_
 from sql_rewrite.unit_groups import described
 from sql_rewrite.unit_values import content_name, facts_of, made, renamed
 
-__all__ = ["united"]
+__all__ = ["gathered", "united"]
 
 _NUMBERS = (ColumnType.INTEGER, ColumnType.NUMBER)
 _SIDE = "side$"
@@ -65,6 +65,16 @@ def united(node: exp.SetOperation, left: Rows, right: Rows, relation: str, datas
     return _SetOperation(node, relation, dataset, text).rows(left, right)
 
 
+def gathered(node: exp.Expr, rows: Rows, relation: str, dataset: Dataset, text: Text) -> Rows:
+    """The same rows as those of one source under that name, so that a join may leave them out. Errors: Refused.
+
+    It is a union of one branch: each row of it is one row of these, with its unit and its columns. The tables of
+    `rows` have names from r0 on.
+    """
+    whole = _SetOperation(node, relation, dataset, text, what="a join of a nested query is refused")
+    return whole.alone(rows)
+
+
 @dataclass(frozen=True, slots=True)
 class _Branch:
     """Rows of a branch whose columns have the places of the whole."""
@@ -75,8 +85,11 @@ class _Branch:
 
 
 class _SetOperation:
-    def __init__(self, node: exp.SetOperation, relation: str, dataset: Dataset, text: Text) -> None:
+    def __init__(
+        self, node: exp.Expr, relation: str, dataset: Dataset, text: Text, what: str = "a set operation is refused"
+    ) -> None:
         self._node = node
+        self._what = what
         self._relation = relation
         self._dataset = dataset
         self._text = text
@@ -95,16 +108,22 @@ class _SetOperation:
             union = self._union(names, [*_branches(one), *_branches(other)])
             return union if self._node.args.get("distinct") is False else self._distinct(union, None)
         # A mark of the branch decides; it stands behind the columns, so that places stay as they are.
+        kind = exp.Except if isinstance(self._node, exp.Except) else exp.Intersect
         marked = [
             replace(branch, columns=(*branch.columns, Literal(side, ColumnType.INTEGER)))
             for side, rows in enumerate((one, other))
             for branch in _branches(rows)
         ]
-        return self._distinct(self._union([*names, _SIDE], marked), type(self._node))
+        return self._distinct(self._union([*names, _SIDE], marked), kind)
+
+    def alone(self, rows: Rows) -> Rows:
+        """The rows as a union of one branch."""
+        columns = tuple(column for _, column in rows.columns)
+        return self._union([name for name, _ in rows.columns], [_Branch(rows.sources, rows.where, columns)])
 
     def _check(self) -> None:
         node = self._node
-        word = {exp.Intersect: "INTERSECT", exp.Except: "EXCEPT"}.get(type(node), "UNION")
+        word = {"Intersect": "INTERSECT", "Except": "EXCEPT"}.get(type(node).__name__, "UNION")
         for clause, name in (("order", "ORDER BY"), ("limit", "LIMIT"), ("offset", "OFFSET")):
             if node.args.get(clause):
                 raise rows_chosen(name, position=self._text.position(node))
@@ -214,7 +233,7 @@ class _SetOperation:
         apart = bool(self._node.meta.get(APART)) and len(union.branches) == 2
         together: Callable[[list[int]], int] = max if apart else sum
         stored = together([rows_of_unit(branch.sources) for branch in union.branches])
-        one_row = apart and stored == 1 and unit is not None
+        one_row = (apart or len(union.branches) == 1) and stored == 1 and unit is not None
         if stored > ROWS_STORED_MOST:
             raise self._refusal("too_large", f"A person may have {stored:,} rows in it.", "use fewer branches")
         expected = [branch.sources[0].table.rows_expected for branch in union.branches]
@@ -288,7 +307,7 @@ class _SetOperation:
         )
 
     def _refusal(self, code: str, why: str, *instead: str) -> Refused:
-        return refuse(code, "a set operation is refused", why, *instead, position=self._text.position(self._node))
+        return refuse(code, self._what, why, *instead, position=self._text.position(self._node))
 
 
 def _branches(rows: Rows) -> list[_Branch]:

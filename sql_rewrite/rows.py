@@ -16,9 +16,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sql_rewrite.expressions import ColumnRef, Expression
+from sql_rewrite.expressions import Expression, columns_of
 from sql_rewrite.plan import Source
 from sql_rewrite.stage_tables import StageTable
+from sql_rewrite.stage_values import is_released
 
 __all__ = ["Rows"]
 
@@ -39,8 +40,12 @@ class Rows:
 
     @property
     def plain(self) -> bool:
-        """Whether these are rows of one table as they are, so that an outer join may leave them out."""
+        """Whether these are rows of one table, with what is computed of each, so that an outer join may leave them out.
+
+        What is computed of a row that is missing is NULL (join_order.py), whatever its expression makes of NULL.
+        """
         if len(self.sources) != 1:
             return False
         own = self.sources[0].relation
-        return all(isinstance(found, ColumnRef) and found.relation == own for _, found in self.columns)
+        read = [ref for _, found in self.columns for ref in columns_of(found)]
+        return all(ref.relation == own or is_released(ref) for ref in read)

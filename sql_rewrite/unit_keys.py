@@ -51,6 +51,10 @@ def column_space(source: Source, column: str) -> KeySpace | None:
         keys = computed.cells if isinstance(computed, UnitRows) else computed.keys
         key = dict(keys).get(made.name)
         return None if key is None else key_space(key, computed.sources)
+    if source.union is not None and len(source.union.branches) == 1:
+        (branch,) = source.union.branches
+        place = [name for name, _ in source.union.columns].index(column)
+        return key_space(branch.columns[place], branch.sources)
     if not source.stored:
         return None
     if table.unit_path and table.unit_path[0].column.lower() == name:

@@ -289,9 +289,24 @@ class _Trees:
         if join != "LEFT JOIN" or self.r.random() < 0.5:
             return ""
         ends = [[f"{alias}.{c.name}" for c in columns if c.role == "whole"] for alias, columns in (left, right)]
+        if all(ends) and self.r.random() < 0.4:
+            return f" AND {self._of_both(self.r.choice(ends[0]), self.r.choice(ends[1]))}"
         if all(ends) and self.r.random() < 0.5:
             return f" AND {self.r.choice(ends[1])} {self.r.choice(['<', '>=', '<>', '='])} {self.r.choice(ends[0])} + 1"
         return f" AND {self._condition(*left)}"
+
+    def _of_both(self, one: str, other: str) -> str:
+        """A condition of rows of both sides that is no comparison of one with the other."""
+        number = self.r.randint(0, 60)
+        return self.r.choice(
+            [
+                f"({one} > {number} OR {other} <= {number})",
+                f"NOT ({one} > {number} AND {other} > {number})",
+                f"({one} < {number} AND {other} < {number} OR {one} > {number})",
+                f"{one} + {other} > {number}",
+                f"({one} > {other} OR {other} > {number})",
+            ]
+        )
 
     def _full(self, depth: int) -> tuple[str, list[_Seen]]:
         """All rows of two relations, beside one another where they are of one unit."""
@@ -300,6 +315,16 @@ class _Trees:
             return one, left
         a, b, names = self._new("a"), self._new("b"), (self._new("c"), self._new("c"))
         first, second = f"{self._whole(a, left)} AS {names[0]}", f"{self._whole(b, right)} AS {names[1]}"
+        ends = [
+            [f"{alias}.{c.name}" for c in columns if c.role == "whole"] for alias, columns in ((a, left), (b, right))
+        ]
+        if all(ends) and self.r.random() < 0.5:
+            one_end, other = self.r.choice(ends[0]), self.r.choice(ends[1])
+            more = self.r.choice([f"{one_end} > {other}", f"{one_end} <> {other}", self._of_both(one_end, other)])
+            on = f"{a}.person_id = {b}.person_id AND {more}"
+            unit = f"COALESCE({a}.person_id, {b}.person_id) AS person_id"
+            text = f"(SELECT {unit}, {first}, {second} FROM {one} AS {a} FULL JOIN {two} AS {b} ON {on})"
+            return text, [_Seen("person_id", "unit"), *(_Seen(name, "whole") for name in names)]
         text = f"(SELECT person_id, {first}, {second} FROM {one} AS {a} FULL JOIN {two} AS {b} USING (person_id))"
         return text, [_Seen("person_id", "unit"), *(_Seen(name, "whole") for name in names)]
 
@@ -438,6 +463,11 @@ class _Trees:
         if r.random() < 0.4:
             parts.append(self._condition(b, inside))
         mine, theirs = f"{a}.{r.choice(values[0])}", f"{b}.{r.choice(values[1])}"
+        if r.random() < 0.25:
+            pair = f"{a}.{r.choice(values[0])}", f"{b}.{r.choice(values[1])}"
+            parts.append(
+                r.choice([f"{pair[1]} {r.choice(['<', '>=', '<>'])} {pair[0]}", f"{pair[0]} + {pair[1]} > 40"])
+            )
         if r.random() < 0.5:
             parts.append(f"{theirs} {r.choice(['<', '<=', '>', '>=', '<>'])} {mine}")
             r.shuffle(parts)

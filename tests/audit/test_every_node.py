@@ -44,6 +44,17 @@ RELATIONS: Mapping[str, str] = {
     "ON a.person_id = b.person_id AND b.x > 0",
     "full join": "SELECT COALESCE(a.person_id, b.person_id) AS person_id, a.x + b.x AS v, a.k FROM visits AS a "
     "FULL JOIN people AS b ON a.person_id = b.person_id",
+    "full join on more": "SELECT COALESCE(a.person_id, b.person_id) AS person_id, b.y AS v, a.k FROM visits AS a "
+    "FULL JOIN people AS b ON a.person_id = b.person_id AND (a.x > b.x OR a.y < 3)",
+    "left join on either": "SELECT a.person_id, b.y AS v, b.k FROM people AS a LEFT JOIN visits AS b "
+    "ON a.person_id = b.person_id AND (a.x > 0 OR b.x > 0)",
+    "left join on both": "SELECT a.person_id, b.y AS v, b.k FROM people AS a LEFT JOIN visits AS b "
+    "ON a.person_id = b.person_id AND a.y + b.y > 0",
+    "left join of computed rows": "SELECT a.person_id, b.v, b.k FROM people AS a LEFT JOIN (SELECT person_id, "
+    "COALESCE(x, 3) AS v, 'a' AS k FROM visits WHERE y > 0) AS b ON a.person_id = b.person_id",
+    "left join of joined rows": "SELECT a.person_id, b.v, b.k FROM people AS a LEFT JOIN (SELECT v.person_id, "
+    "COALESCE(v.x, p.x) AS v, p.k FROM visits AS v JOIN people AS p ON v.person_id = p.person_id) AS b "
+    "ON a.person_id = b.person_id AND b.v > a.x",
     "groups": "SELECT person_id, SUM(x) AS v, MIN(k) AS k FROM visits GROUP BY person_id HAVING COUNT(DISTINCT w) > 1",
     "groups of keys": "SELECT person_id, AVG(y) AS v, k FROM visits GROUP BY person_id, k",
     "groups of numbers": "SELECT person_id, y AS v, MAX(k) AS k FROM visits GROUP BY person_id, y",
@@ -76,6 +87,10 @@ RELATIONS: Mapping[str, str] = {
     "WHERE u.person_id = v.person_id AND u.k = v.k AND u.x < v.x)",
     "not exists": "SELECT v.person_id, v.y AS v, v.k FROM visits AS v WHERE NOT EXISTS (SELECT 1 FROM visits AS u "
     "WHERE u.person_id = v.person_id AND u.w = v.w AND u.y <> v.y)",
+    "exists of pairs": "SELECT p.person_id, p.x AS v, p.k FROM people AS p WHERE EXISTS (SELECT 1 FROM visits AS u "
+    "WHERE u.person_id = p.person_id AND u.x < p.x AND u.y > p.y)",
+    "value of pairs": "SELECT p.person_id, (SELECT COUNT(u.x) FROM visits AS u WHERE u.person_id = p.person_id "
+    "AND u.y <= p.y) AS v, p.k FROM people AS p",
     "value of others": "SELECT v.person_id, v.x AS v, v.k FROM visits AS v WHERE y > (SELECT AVG(u.y) FROM visits AS u "
     "WHERE u.person_id = v.person_id AND u.k = v.k)",
     "medians": "SELECT person_id, MEDIAN(y) AS v, MIN(k) AS k FROM visits GROUP BY person_id",

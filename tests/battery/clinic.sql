@@ -1008,3 +1008,72 @@ SELECT COUNT(*) FROM visits v JOIN (SELECT hospital_id, region FROM hospitals QU
 
 -- answered
 SELECT COUNT(*) FROM visits WHERE (hospital_id, department) NOT IN (VALUES (1, 'Oncology'), (2, NULL))
+
+-- answered
+SELECT COUNT(*) FROM visits v FULL JOIN patients p ON v.patient_id = p.patient_id AND v.cost > p.age * 10
+
+-- answered
+SELECT COUNT(*), COUNT(v.cost), COUNT(w.cost), SUM(v.cost) FROM visits v FULL JOIN visits w ON v.patient_id = w.patient_id AND (v.cost > w.cost OR v.visit_date > w.visit_date)
+
+-- answered
+SELECT COUNT(*), COUNT(DISTINCT patient_id) FROM visits v FULL JOIN visits w USING (patient_id, department)
+
+-- answered
+SELECT COUNT(*), COUNT(v.cost) FROM patients p LEFT JOIN visits v ON v.patient_id = p.patient_id AND p.age + v.cost > 300
+
+-- answered
+SELECT COUNT(*), COUNT(v.cost) FROM visits p LEFT JOIN visits v ON v.patient_id = p.patient_id AND (p.visit_date > v.visit_date OR p.cost > v.cost)
+
+-- answered
+SELECT p.sex, COUNT(*), COUNT(v.cost) FROM patients p LEFT JOIN visits v ON v.patient_id = p.patient_id AND NOT (p.age > 50 AND v.cost > 400 OR v.department = 'Oncology') GROUP BY p.sex
+
+-- answered
+SELECT COUNT(*), SUM(x), COUNT(x) FROM patients p LEFT JOIN (SELECT patient_id, COALESCE(cost, 0) / 2 AS x FROM visits WHERE cost > 100) v ON p.patient_id = v.patient_id
+
+-- answered
+SELECT COUNT(*), SUM(x), COUNT(x) FROM patients p LEFT JOIN (SELECT v.patient_id, v.cost + w.age AS x FROM visits v JOIN patients w USING (patient_id) WHERE v.cost > w.age) v ON p.patient_id = v.patient_id AND v.x > p.age
+
+-- answered
+SELECT COUNT(*), COUNT(b) FROM visits v LEFT JOIN (SELECT hospital_id, COALESCE(beds, 0) * 2 AS b FROM hospitals WHERE beds > 300) h ON h.hospital_id = v.hospital_id
+
+-- answered
+SELECT COUNT(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits w WHERE w.patient_id = v.patient_id AND w.visit_date > v.visit_date AND w.cost > v.cost)
+
+-- answered
+SELECT COUNT(*) FROM visits v WHERE NOT EXISTS (SELECT 1 FROM visits w WHERE w.patient_id = v.patient_id AND w.visit_date > v.visit_date AND w.cost > v.cost AND w.department <> v.department)
+
+-- answered
+SELECT COUNT(*) FROM visits v WHERE (SELECT COUNT(*) FROM visits w WHERE w.patient_id = v.patient_id AND w.visit_date <= v.visit_date) > 3
+
+-- answered
+SELECT department, SUM((SELECT COUNT(*) FROM visits w WHERE w.patient_id = v.patient_id AND w.cost < v.cost)) FROM visits v GROUP BY department
+
+-- answered
+SELECT COUNT(*) FROM visits v WHERE cost > (SELECT AVG(w.cost) FROM visits w WHERE w.patient_id = v.patient_id AND w.visit_date < v.visit_date)
+
+-- answered
+SELECT COUNT(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits w WHERE w.patient_id = v.patient_id AND w.cost BETWEEN v.cost * 1.1 AND v.cost * 2)
+
+-- answered
+SELECT COUNT(*) FROM visits v WHERE v.visit_date NOT IN (SELECT w.visit_date FROM visits w WHERE w.patient_id = v.patient_id AND w.cost > v.cost AND w.department < v.department)
+
+-- answered
+SELECT COUNT(*) FROM visits v WHERE v.visit_date + 3 IN (SELECT w.visit_date FROM visits w WHERE w.patient_id = v.patient_id)
+
+-- answered
+SELECT COUNT(*), COUNT(v.cost) FROM visits v FULL JOIN patients p ON v.patient_id = p.patient_id AND NOT (v.cost > p.age * 10 OR p.age > 60)
+
+-- answered
+SELECT COUNT(*), COUNT(x.y) FROM patients p LEFT JOIN (SELECT patient_id, 1 AS y FROM visits WHERE cost > 400) x USING (patient_id)
+
+-- answered
+SELECT COALESCE(x.n, 0) AS visits, COUNT(*) FROM patients p LEFT JOIN (SELECT patient_id, COUNT(*) + 1 AS n FROM visits GROUP BY patient_id) x USING (patient_id) GROUP BY visits
+
+-- answered
+SELECT COUNT(*), AVG(x.t) FROM patients p LEFT JOIN (SELECT a.patient_id, a.cost - b.cost AS t FROM visits a JOIN visits b ON a.patient_id = b.patient_id AND b.visit_date < a.visit_date) x ON x.patient_id = p.patient_id
+
+-- answered
+SELECT COUNT(*), COUNT(v.c) FROM patients p LEFT JOIN (SELECT patient_id, cost * 2 AS c FROM visits) v ON v.patient_id = p.patient_id AND v.c > 10000
+
+-- answered
+SELECT COUNT(*), COUNT(v.cost) FROM patients p LEFT JOIN (SELECT patient_id, cost FROM visits) v ON v.patient_id = p.patient_id AND (p.age > 50 OR v.cost > 9)

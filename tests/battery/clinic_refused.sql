@@ -275,12 +275,6 @@ SELECT v.hospital_id, COUNT(v.visit_id) AS n FROM visits v FULL JOIN hospitals h
 SELECT hospital_id, COUNT(v.visit_id) AS n FROM visits v FULL JOIN hospitals h USING (hospital_id) WHERE v.hospital_id IS NULL GROUP BY hospital_id
 
 -- refused: unsupported_sql
-SELECT COUNT(*), COUNT(v.c) FROM patients p LEFT JOIN (SELECT patient_id, cost * 2 AS c FROM visits) v ON v.patient_id = p.patient_id AND v.c > 10000
-
--- refused: join_not_on_key
-SELECT COUNT(*), COUNT(v.cost) FROM patients p LEFT JOIN (SELECT patient_id, cost FROM visits) v ON v.patient_id = p.patient_id AND (p.age > 50 OR v.cost > 9)
-
--- refused: unsupported_sql
 SELECT COUNT(*) FROM visits WHERE cost > (SELECT beds FROM hospitals)
 
 -- refused: unsupported_sql

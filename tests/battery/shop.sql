@@ -782,9 +782,6 @@ GROUP BY customer_id, region_id) t GROUP BY region_id
 -- refused: unsupported_sql
 SELECT COUNT(*) FROM orders o FULL JOIN products p ON o.order_id = p.product_id
 
--- refused: join_not_on_key
-SELECT COUNT(*) FROM orders o FULL JOIN customers c ON o.customer_id = c.customer_id AND o.total > 5
-
 -- answered
 SELECT SUM(CASE WHEN total > 500 THEN 500 WHEN total < 20 THEN 20 ELSE total END) FROM orders
 
@@ -826,3 +823,6 @@ SELECT c.segment, COUNT(o.order_id) FROM customers c LEFT JOIN orders o ON o.cus
 
 -- answered
 SELECT COUNT(i.price) FROM orders o LEFT JOIN items i ON i.order_id = o.order_id AND i.price > o.total / 10
+
+-- answered
+SELECT COUNT(*) FROM orders o FULL JOIN customers c ON o.customer_id = c.customer_id AND o.total > 5

@@ -7,13 +7,17 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlglot import exp
 
 from privacy.policy import ColumnType
-from sql_rewrite import group_keys
+from sql_rewrite import apart_sides, full_joins, group_keys, join_order
 from sql_rewrite.aggregate_calls import AggregateReader
-from sql_rewrite.expressions import Literal
+from sql_rewrite.correlated_pairs import Pairs
+from sql_rewrite.expressions import Expression, Literal
+from sql_rewrite.functions import build
 from tests.battery.outcomes import code_of, difference
 from tests.battery.questions import Question, questions
 from tests.battery.worlds import WORLDS, open_world
@@ -39,6 +43,21 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Clini
 def _of(outcome: str) -> list[object]:
     found: list[Question] = [q for world in WORLDS for q in questions(world) if q.outcome == outcome]
     return [pytest.param(question, id=f"{question.world}-{question.number}") for question in found]
+
+
+_select = Pairs.select
+
+
+def _in_turn(self: Pairs, *given: Any, **named: Any) -> exp.Select:
+    """The groups of pairs in which each row outside is one half, however many rows outside are equal."""
+    select = _select(self, *given, **named)
+    for distinct in list(select.find_all(exp.Distinct)):
+        distinct.pop()
+    return select
+
+
+def _exchanged(operator: str, arguments: Any) -> Expression:
+    return build(operator, arguments[::-1] if operator == "<=" else arguments)
 
 
 @pytest.mark.sparse(80)
@@ -83,6 +102,34 @@ def test_a_condition_that_is_lost_is_seen(opened: dict[str, Clinic], monkeypatch
     everybody = Literal(value=True, type=ColumnType.BOOLEAN)
     monkeypatch.setattr(AggregateReader, "condition", lambda self, node, clause: everybody)
     assert difference(opened["people"], asked)
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "planted", "asked"),
+    [
+        (Pairs, "may_miss", lambda *given: False,
+         "SELECT COUNT(*) FROM orders v WHERE EXISTS (SELECT 1 FROM orders w WHERE w.customer_id = v.customer_id AND "
+         "w.status <> v.status AND COALESCE(w.discount_opt >= v.discount_opt, TRUE))"),
+        (Pairs, "select", _in_turn,
+         "SELECT SUM((SELECT COUNT(*) FROM visits w WHERE w.patient_id = v.patient_id AND w.department < v.department)) "
+         "FROM visits v"),
+        (join_order, "_outer", lambda source, found, dataset: found,
+         "SELECT COUNT(v.c) FROM patients p LEFT JOIN (SELECT patient_id, COALESCE(cost, 3) AS c FROM visits "
+         "WHERE cost > 400) v ON v.patient_id = p.patient_id"),
+        (full_joins, "conjunction", lambda parts: parts[0],
+         "SELECT COUNT(p.age), COUNT(*) FROM visits v FULL JOIN patients p ON v.patient_id = p.patient_id AND v.cost > p.age * 10"),
+        (apart_sides, "build", _exchanged,
+         "SELECT COUNT(*) FROM patients p LEFT JOIN visits v ON v.patient_id = p.patient_id AND "
+         "(p.age > 50 OR v.cost > 400)"),
+    ],
+    ids=["missing values", "pairs that count twice", "computed of nothing", "lost conditions", "exchanged sides"],
+)  # fmt: skip
+def test_what_is_wrong_of_pairs_is_seen(
+    opened: dict[str, Clinic], monkeypatch: pytest.MonkeyPatch, where: object, name: str, planted: object, asked: str
+) -> None:
+    """Shows that the battery can fail for pairs of one person's rows, and outer joins that are written out."""
+    monkeypatch.setattr(where, name, planted)
+    assert difference(opened["shop" if " orders " in asked else "clinic"], asked)
 
 
 def test_keys_of_one_person_are_seen(opened: dict[str, Clinic], monkeypatch: pytest.MonkeyPatch) -> None:

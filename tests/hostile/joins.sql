@@ -17,7 +17,7 @@ SELECT COUNT(*) FROM people JOIN visits ON 1 = 1
 SELECT COUNT(*) FROM visits JOIN people ON visits.person_id = people.person_id OR TRUE
 
 -- refused: join_not_on_key
-SELECT COUNT(*) FROM visits v LEFT JOIN people p ON v.person_id = p.person_id AND (p.age > v.cost OR p.age > 3)
+SELECT COUNT(*) FROM visits v LEFT JOIN people p ON v.person_id = p.person_id AND (p.age > v.cost OR p.age > 3) JOIN hospitals h USING (hospital_id)
 
 -- refused: join_not_on_key
 SELECT COUNT(*) FROM visits v JOIN people p ON v.person_id <= p.person_id
@@ -197,7 +197,7 @@ SELECT SUM(a.cost) FROM visits a, visits b, visits c WHERE a.person_id = b.perso
 SELECT COUNT(*) FROM (SELECT h.region FROM hospitals h LEFT JOIN visits v ON v.hospital_id = h.hospital_id) t
 
 -- refused: join_not_on_key
-SELECT COUNT(*) FROM visits v LEFT JOIN people p ON v.person_id = p.person_id AND (v.cost > 3) <> (p.age > v.cost)
+SELECT COUNT(*) FROM visits v LEFT JOIN people p ON v.person_id = p.person_id AND (v.cost > 3) <> (p.age > v.cost) JOIN hospitals h USING (hospital_id)
 
 -- refused: join_not_on_key
 SELECT COUNT(*) FROM people p, visits v WHERE p.person_id = v.person_id OR p.age > 3

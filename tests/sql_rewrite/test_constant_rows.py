@@ -293,9 +293,10 @@ def test_queries_of_a_small_public_table_are_constants() -> None:
     constants = core.core.sources[-1].constants
     assert constants is not None
     assert (constants.rows, constants.most) == (((7,), (8,)), 1)
-    for dataset, where in ((replace(CLINIC, public=_Hospitals(1_001)), "TRUE"), (few, "hospital_id > 9")):
-        with pytest.raises(Refused):
-            lift(asked.format(where), dataset)
+    with pytest.raises(Refused):
+        lift(asked.format("hospital_id > 9"), few)
+    (scanned,) = bound(lift(asked.format("TRUE"), replace(CLINIC, public=_Hospitals(1_001))))
+    assert scanned.core.sources[-1].stored
 
 
 @pytest.mark.parametrize(
@@ -303,8 +304,7 @@ def test_queries_of_a_small_public_table_are_constants() -> None:
     [
         "WITH hospitals AS (SELECT 3 AS number) SELECT COUNT(*) FROM visits AS v JOIN {} AS h USING (hospital_id) "
         "WHERE v.hospital_id IN (SELECT number FROM hospitals)",
-        "SELECT COUNT(*) FROM visits AS v JOIN (SELECT hospital_id FROM main.hospitals WHERE hospital_id > 1) AS h "
-        "USING (hospital_id)",
+        "SELECT COUNT(*) FROM visits WHERE cost > (SELECT MAX(beds) FROM main.hospitals)",
     ],
 )
 def test_only_the_table_itself_is_known(sql: str) -> None:

@@ -46,11 +46,20 @@ def test_the_name_in_using_is_the_unit() -> None:
     )
 
 
+@pytest.mark.parametrize("more", ["v.cost > 5", "v.cost > p.age", "(v.cost > 5 OR p.age > 6)", "v.cost + p.age > 5"])
+def test_further_conditions_leave_rows_on_both_sides(more: str) -> None:
+    """Shows that a unit then has rows that meet and rows that do not: the bounds of both branches add up."""
+    found = core(f"SELECT COUNT(*) FROM visits v FULL JOIN people p ON v.person_id = p.person_id AND {more}")
+    assert rows_of_unit(found.core.sources) in (1_001, 2_001)  # the second where even the LEFT JOIN is a union
+    assert isinstance(found.contribution, Contribution)
+    assert found.contribution.total in (41, 81)
+
+
 @pytest.mark.parametrize(
     ("text", "code"),
     [
         (
-            "SELECT COUNT(*) FROM visits v FULL JOIN people p ON v.person_id = p.person_id AND v.cost > 5",
+            "SELECT COUNT(*) FROM visits v FULL JOIN people p ON v.person_id = p.person_id AND v.cost > ALL (SELECT 1)",
             "join_not_on_key",
         ),
         ("SELECT COUNT(*) FROM visits v FULL JOIN people p ON v.person_id < p.person_id", "join_not_on_key"),

@@ -53,7 +53,10 @@ class _Public:
     def rows(self, table: str, columns: Sequence[str], most: int) -> tuple[tuple[Cell, ...], ...] | None:
         """All of them, where they are no more than that."""
         held = self._held.get(table)
-        return None if held is None or len(held) > most else tuple(held)
+        if held is None or len(held) > most:
+            return None
+        places = [[name for name, _ in _COLUMNS[table]].index(column) for column in columns]
+        return tuple(tuple(row[place] for place in places) for row in held)
 
     def agreeing(self, table: str, columns: Sequence[str]) -> int | None:
         """Nothing is said of it."""

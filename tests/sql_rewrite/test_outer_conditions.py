@@ -6,11 +6,13 @@ import pytest
 
 from sql_rewrite.contribution import Contribution
 from sql_rewrite.cost import check_work
+from sql_rewrite.expressions import columns_of
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
 from sql_rewrite.lower_unit_groups import read_columns
 from sql_rewrite.memory import text_bytes
 from sql_rewrite.plan_key import core_key
+from sql_rewrite.reachable import conjuncts
 from tests.sql_rewrite.datasets import CLINIC
 from tests.sql_rewrite.test_unit_groups import core, refused
 
@@ -43,12 +45,32 @@ def test_the_statement_joins_by_equal_values() -> None:
 
 
 @pytest.mark.parametrize(
-    "more",
-    ["(v.cost > 3 OR p.age > 3)", "p.age + v.cost > 3", "(v.cost > 3) = (v.cost > p.age)", "p.age + v.cost > v.cost"],
+    ("more", "comparisons"),
+    [
+        ("(v.cost > 3 OR p.age > 3)", 1),
+        ("NOT (v.cost > 3 AND p.age > 3)", 1),
+        ("((v.cost > 3 AND p.age > 3) OR (v.cost < 1 AND p.age < 1))", 2),
+    ],
 )
-def test_what_compares_no_side_with_the_other_is_refused(more: str) -> None:
-    """Shows conditions that an engine could only try on every pair of rows."""
-    assert refused(f"SELECT COUNT(*) {JOINED} AND {more}").code == "join_not_on_key"
+def test_an_or_of_both_sides_is_a_comparison(more: str, comparisons: int) -> None:
+    """Shows that such a condition is divided into the sides, and the source stays a join of the two tables."""
+    (_, joined) = core(f"SELECT COUNT(*) {JOINED} AND {more}").core.sources
+    assert joined.join is not None
+    parts = [] if joined.join.when is None else conjuncts(joined.join.when)
+    assert sum(joined.relation in {ref.relation for ref in columns_of(part)} for part in parts) == comparisons
+
+
+@pytest.mark.parametrize(
+    "more",
+    ["p.age + v.cost > 3", "(v.cost > 3) = (v.cost > p.age)", "p.age + v.cost > v.cost"],
+)
+def test_what_compares_no_side_with_the_other_is_written_out(more: str) -> None:
+    """Shows a union in place of conditions that an engine could only try on every pair of rows of all people."""
+    (source,) = core(f"SELECT COUNT(*) {JOINED} AND {more}").core.sources
+    assert source.union is not None
+    assert len(source.union.branches) == 2
+    third = " JOIN hospitals AS h ON h.hospital_id = v.hospital_id"
+    assert refused(f"SELECT COUNT(*) {JOINED} AND {more}{third}").code == "join_not_on_key"
 
 
 @pytest.mark.parametrize(
