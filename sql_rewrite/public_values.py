@@ -23,7 +23,7 @@ _CELLS_READ: Final = 100_000
 
 
 def is_readable(name: str, dataset: Dataset) -> bool:
-    """Whether a name is that of a public table whose rows a query may be computed of before anything runs.
+    """Whether a name is that of a public table whose rows a query may be computed from, while a question is planned.
 
     That of a larger table is none: what it gives would take too long for an estimate, which is free.
     """

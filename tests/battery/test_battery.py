@@ -111,13 +111,14 @@ def test_a_condition_that_is_lost_is_seen(opened: dict[str, Clinic], monkeypatch
          "SELECT COUNT(*) FROM orders v WHERE EXISTS (SELECT 1 FROM orders w WHERE w.customer_id = v.customer_id AND "
          "w.status <> v.status AND COALESCE(w.discount_opt >= v.discount_opt, TRUE))"),
         (Pairs, "select", _in_turn,
-         "SELECT SUM((SELECT COUNT(*) FROM visits w WHERE w.patient_id = v.patient_id AND w.department < v.department)) "
-         "FROM visits v"),
+         "SELECT SUM((SELECT COUNT(*) FROM visits w WHERE w.patient_id = v.patient_id AND w.department < "
+         "v.department)) FROM visits v"),
         (join_order, "_outer", lambda source, found, dataset: found,
          "SELECT COUNT(v.c) FROM patients p LEFT JOIN (SELECT patient_id, COALESCE(cost, 3) AS c FROM visits "
          "WHERE cost > 400) v ON v.patient_id = p.patient_id"),
         (full_joins, "conjunction", lambda parts: parts[0],
-         "SELECT COUNT(p.age), COUNT(*) FROM visits v FULL JOIN patients p ON v.patient_id = p.patient_id AND v.cost > p.age * 10"),
+         "SELECT COUNT(p.age), COUNT(*) FROM visits v FULL JOIN patients p ON v.patient_id = p.patient_id "
+         "AND v.cost > p.age * 10"),
         (apart_sides, "build", _exchanged,
          "SELECT COUNT(*) FROM patients p LEFT JOIN visits v ON v.patient_id = p.patient_id AND "
          "(p.age > 50 OR v.cost > 400)"),
