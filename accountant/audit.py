@@ -9,64 +9,33 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import lru_cache
 
 from sqlalchemy import Connection, func, select
 
+from accountant.auditor import Auditor, Finding
+from accountant.checkpoint import Checkpoint
 from accountant.entry import (
-    EMPTY,
-    ENDS,
     GENESIS,
-    ZERO,
     Amounts,
     Entry,
-    Kept,
-    body_hash,
-    limit_json,
     read_entry,
-    read_shares,
-    shares_json,
 )
-from accountant.filter import FIRST_SHARES, Branches, FilterKind, Limit, Sums, split_limit
 from accountant.reading import paid_for
 from accountant.rows import AccountState
-from accountant.statements import ACCOUNT_COLUMNS, Columns
+from accountant.statements import ACCOUNT_COLUMNS
 from accountant.states import EntryKind, QueryStatus
 from accountant.tables import entries, ledger_meta, queries, readings, releases
-from privacy.composition import compose
-from privacy.events import event_from_json
 from privacy.values import Json
 
-__all__ = ["AuditReport", "Finding", "audit_ledger"]
+__all__ = ["AuditReport", "Finding", "audit_ledger", "audit_since"]
 
-_CLOSING = {
-    QueryStatus.SETTLED: EntryKind.POST,
-    QueryStatus.FAILED_CHARGED: EntryKind.FAIL,
-    QueryStatus.FAILED_VOID: EntryKind.VOID,
-}
+_REST_EVERY = 500
+"""Entries between two rests of an audit."""
 
-
-_FIRST = shares_json(FIRST_SHARES)
-
-_GRANTED = ("dataset", "parent", "principal", "name")
-"""What a grant says of its account besides the limit."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that does not agree.
-
-    `code` is one of sequence_gap, broken_chain, wrong_hash, wrong_head, wrong_amounts, wrong_balance, wrong_limit,
-    wrong_tree, wrong_state, wrong_answer, wrong_release, wrong_owner, uncharged_release, uncharged_reading.
-    `subject` is an account, an entry's sequence, a query or a release.
-    """
-
-    code: str
-    subject: str
-    text: str
+_AT_ONCE = 500
+"""Queries that are looked up together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +49,7 @@ class AuditReport:
     sequence: int
     hash: str
     findings: tuple[Finding, ...]
+    checkpoint: Checkpoint
 
     @property
     def ok(self) -> bool:
@@ -87,191 +57,21 @@ class AuditReport:
         return not self.findings
 
 
-@lru_cache(maxsize=1024)
-def _charge(details: str) -> Sums:
-    """The sums of a reserve entry's events."""
-    stored = json.loads(details)
-    cores = [*stored["charged"], *stored.get("read", ())]
-    return Sums.of(compose([event_from_json(event) for core in cores for event in core["events"]]))
+def audit_ledger(connection: Connection, *, rest: Callable[[], object] | None = None) -> AuditReport:
+    """Audits the ledger of a connection whose transaction sees one moment.
 
-
-@lru_cache(maxsize=1024)
-def _budgets(epsilon: str, delta: str, kind: str, shares: tuple[tuple[str, int], ...]) -> Branches:
-    """The budgets that entries give an account. Errors: ValueError, TypeError for what none can say."""
-    return split_limit(Limit(Fraction(epsilon), Fraction(delta)), FilterKind(kind), read_shares(dict(shares)))
-
-
-class _Auditor:
-    """The running state of one audit."""
-
-    def __init__(self) -> None:
-        self.findings: list[Finding] = []
-        self.sequence = 0
-        self.head = GENESIS
-        self.spent: dict[str, Amounts] = defaultdict(Amounts)
-        self.counts: dict[str, int] = defaultdict(int)
-        self.hashes: dict[str, str] = defaultdict(lambda: GENESIS)
-        self.limits: dict[str, dict[str, str]] = {}
-        self.granted: dict[str, list[dict[str, str]]] = defaultdict(list)
-        self.shares: dict[str, dict[str, int]] = {}
-        self.kinds: dict[str, str] = {}
-        self.frozen: set[str] = set()
-        self.reserved: dict[str, dict[str, Amounts]] = defaultdict(dict)
-        self.closed: dict[str, dict[str, EntryKind]] = defaultdict(dict)
-        self.kept: dict[str, Kept] = {}
-        self.grants: dict[str, tuple[object, ...]] = {}
-
-    def find(self, code: str, subject: object, text: str) -> None:
-        self.findings.append(Finding(code, str(subject), text))
-
-    def entry(self, entry: Entry) -> None:
-        """One entry, in the order of the ledger."""
-        if entry.sequence != self.sequence + 1:
-            self.find("sequence_gap", entry.sequence, f"entry {self.sequence + 1} is missing")
-        if entry.account_sequence != self.counts[entry.account] + 1:
-            self.find("sequence_gap", entry.sequence, "an earlier entry of the same account is missing")
-        if entry.previous != self.head or entry.account_previous != self.hashes[entry.account]:
-            self.find("broken_chain", entry.sequence, "the entry does not follow the one before it")
-        if entry.digest() != entry.hash:
-            self.find("wrong_hash", entry.sequence, "the entry was changed after it was written")
-        self.sequence = entry.sequence
-        self.head = entry.hash
-        self.counts[entry.account] = entry.account_sequence
-        self.hashes[entry.account] = entry.hash
-        if not self._amounts_agree(entry):
-            self.find("wrong_amounts", entry.sequence, f"the amounts are not those of this {entry.kind}")
-        self.spent[entry.account] = self.spent[entry.account].plus(entry.amounts)
-
-    def _amounts_agree(self, entry: Entry) -> bool:
-        query = entry.query_id
-        if entry.kind is EntryKind.RESERVE and query is not None:
-            again = entry.account in self.reserved[query]
-            self.reserved[query][entry.account] = entry.amounts
-            try:
-                branches = self._branches(entry.account)
-            except (KeyError, TypeError, ValueError):
-                return False
-            # With the budgets of then: into which sum of the mixed branch a charge went was decided by them.
-            spent = self.spent[entry.account]
-            expected = Amounts.of_charge(_charge(entry.details), spent=spent, branches=branches)
-            return not again and entry.amounts == expected
-        if entry.kind in _CLOSING.values() and query is not None:
-            again = entry.account in self.closed[query]
-            self.closed[query][entry.account] = entry.kind
-            if entry.kind in ENDS and entry.details != EMPTY:
-                self._keep(entry, query)
-            reserved = self.reserved[query].get(entry.account)
-            if reserved is None or again:
-                return False
-            return entry.amounts == (reserved.reversed_sign() if entry.kind is EntryKind.VOID else ZERO)
-        details = json.loads(entry.details)
-        if entry.kind is EntryKind.GRANT:
-            self.limits[entry.account] = details["limit"]
-            self.granted[entry.account].append(details["limit"])
-            self.shares[entry.account] = details.get("delta_shares", _FIRST)
-            self.kinds[entry.account] = details["filter"]
-            self.grants[entry.account] = tuple(details.get(name) for name in _GRANTED)
-        elif details.get("action") == "limit":
-            self.limits[entry.account] = details["to"]
-            self.granted[entry.account].append(details["to"])
-        elif details.get("action") == "freeze":
-            self.frozen.add(entry.account)
-        return entry.amounts == ZERO
-
-    def _keep(self, entry: Entry, query: str) -> None:
-        """What the end of a query says was kept of it: once."""
-        try:
-            kept = Kept.read(entry.details)
-        except (ValueError, TypeError, KeyError):
-            kept = None
-        if kept is None or query in self.kept:
-            self.find("wrong_state", entry.sequence, "it says of the query's end what no end says, or says it again")
-        else:
-            self.kept[query] = kept
-
-    def _branches(self, account: str) -> Branches:
-        """The budgets that the entries until here give an account. Errors: KeyError, ValueError, TypeError."""
-        limit, shares = self.limits[account], tuple(sorted(self.shares[account].items()))
-        return _budgets(limit["epsilon"], limit["delta"], self.kinds[account], shares)
-
-    def account(self, state: AccountState, states: dict[str, AccountState]) -> None:
-        """One account's cache against its entries."""
-        if state.spent != self.spent[state.id]:
-            self.find("wrong_balance", state.id, "what is spent is not the sum of the entries")
-        if state.entries != self.counts[state.id] or state.hash != self.hashes[state.id]:
-            self.find("wrong_head", state.id, "the account's last entry is not the one that the account names")
-        try:
-            agrees = state.branches == split_limit(state.limit, state.filter, state.shares)
-        except ValueError:
-            agrees = False
-        granted = self.limits.get(state.id)
-        if not agrees or granted is None or granted != limit_json(state.limit):
-            self.find("wrong_limit", state.id, "limit or budgets are not those of the last grant or adjustment")
-        if state.filter is not FilterKind.PURE and self.shares.get(state.id) != shares_json(state.shares):
-            self.find("wrong_limit", state.id, "the shares of delta are not those of the grant")
-        every = self.granted[state.id]
-        greatest = {name: max((Fraction(limit[name]) for limit in every), default=0) for name in ("epsilon", "delta")}
-        if state.revision != len(every) or (state.greatest.epsilon, state.greatest.delta) != tuple(greatest.values()):
-            self.find("wrong_limit", state.id, "the greatest limit is not that of the grants and adjustments")
-        if state.frozen != (state.id in self.frozen):
-            self.find("wrong_state", state.id, "the account is frozen without an entry that says so, or the reverse")
-        if self.grants.get(state.id) != (state.dataset, state.parent, state.principal, state.name):
-            self.find("wrong_owner", state.id, "dataset, place, owner or name are not those of the account's grant")
-        parent = states.get(state.parent) if state.parent is not None else None
-        if state.parent is not None and (
-            parent is None or parent.dataset != state.dataset or parent.depth != state.depth - 1
-        ):
-            self.find("wrong_tree", state.id, "the account is not below an account of the same dataset")
-
-    def tree(self, states: dict[str, AccountState]) -> None:
-        """A parent was charged at least what its children were charged together, reading apart.
-
-        What a child is charged for reading, its parent may have paid before: only what one query took from both is
-        compared, and that a parent was charged by each query that measured something anew is `query`'s to see.
-        """
-        below: dict[str, Amounts] = defaultdict(Amounts)
-        for query, amounts in self.reserved.items():
-            for account, taken in amounts.items():
-                state = states.get(account)
-                above = None if state is None or state.parent is None else amounts.get(state.parent)
-                if above is None or state is None or state.parent is None:
-                    continue
-                if self.closed.get(query, {}).get(account) is not EntryKind.VOID:
-                    common = Amounts(*(min(mine, theirs) for mine, theirs in zip(taken, above, strict=True)))
-                    below[state.parent] = below[state.parent].plus(common)
-        for identifier, total in below.items():
-            parent = states.get(identifier)
-            if parent is not None and any(mine < theirs for mine, theirs in zip(parent.spent, total, strict=True)):
-                self.find("wrong_tree", identifier, "the accounts below have spent more than this account")
-
-    def query(self, row: Columns, states: dict[str, AccountState]) -> None:
-        """One query's state against its entries."""
-        path: set[str] = set()
-        identifier: str | None = row.account
-        while identifier is not None and identifier in states:
-            path.add(identifier)
-            identifier = states[identifier].parent
-        cores = json.loads(row.cores)
-        read = {account for item in cores.get("read", {}).values() for account in item["accounts"]}
-        accounts = path if cores["charged"] else read & path
-        reserved = self.reserved.get(row.id, {})
-        closed = self.closed.get(row.id, {})
-        if reserved.keys() != accounts or not read <= path:
-            self.find("wrong_state", row.id, "the query is not charged on its whole path")
-        expected = _CLOSING.get(QueryStatus(row.state))
-        wanted = dict.fromkeys(accounts, expected) if expected is not None else {}
-        if closed != wanted:
-            self.find("wrong_state", row.id, f"the query is {row.state} and its entries say otherwise")
-
-
-def audit_ledger(connection: Connection) -> AuditReport:
-    """Audits the ledger of a connection whose transaction sees one moment."""
-    auditor = _Auditor()
-    head, digest = connection.execute(select(ledger_meta.c.sequence, ledger_meta.c.hash)).one()
+    `rest` is called again and again while it works; what it raises ends the audit.
+    """
+    auditor = Auditor()
+    ledger, head, digest = connection.execute(
+        select(ledger_meta.c.ledger, ledger_meta.c.sequence, ledger_meta.c.hash)
+    ).one()
     count = 0
     for entry in _entries(connection):
         auditor.entry(entry)
         count += 1
+        if rest is not None and count % _REST_EVERY == 0:
+            rest()
     if auditor.sequence != head or auditor.head != digest:
         auditor.find("wrong_head", head, "the last entry is not the one that the ledger names")
     states = {row[0]: AccountState.from_row(row) for row in connection.execute(select(*ACCOUNT_COLUMNS))}
@@ -304,41 +104,87 @@ def audit_ledger(connection: Connection) -> AuditReport:
         sequence=head,
         hash=digest,
         findings=tuple(auditor.findings),
+        checkpoint=auditor.checkpoint(ledger),
     )
 
 
-def _releases(connection: Connection, auditor: _Auditor, standing: Mapping[str, set[str]]) -> int:
+def audit_since(connection: Connection, checkpoint: Checkpoint) -> AuditReport | None:
+    """Audits what came after a checkpoint, and every balance; None where the checkpoint is of another history.
+
+    What came before it, and the answers and releases of then, are left to a whole audit. An older copy of the ledger
+    that was put back and acknowledged is another history: whether one was put back is the high-water mark's to say.
+    """
+    ledger, head, digest = connection.execute(
+        select(ledger_meta.c.ledger, ledger_meta.c.sequence, ledger_meta.c.hash)
+    ).one()
+    there = connection.execute(select(entries.c.hash).where(entries.c.sequence == checkpoint.sequence))
+    if (ledger, there.scalar_one_or_none() or GENESIS) != (checkpoint.ledger, checkpoint.hash):
+        return None
+    auditor = Auditor(lambda query: _reserved(connection, query))
+    auditor.resume(checkpoint)
+    count = 0
+    for entry in _entries(connection, after=checkpoint.sequence):
+        auditor.entry(entry)
+        count += 1
+    if auditor.sequence != head or auditor.head != digest:
+        auditor.find("wrong_head", head, "the last entry is not the one that the ledger names")
+    states = {row[0]: AccountState.from_row(row) for row in connection.execute(select(*ACCOUNT_COLUMNS))}
+    for state in states.values():
+        auditor.account(state, states)
+    touched = sorted({*auditor.reserved, *auditor.closed})
+    kept_releases = 0
+    for start in range(0, len(touched), _AT_ONCE):
+        some = touched[start : start + _AT_ONCE]
+        for row in connection.execute(select(queries).where(queries.c.id.in_(some))):
+            auditor.query(row, states)
+            auditor.posted(row)
+        for row in connection.execute(select(releases).where(releases.c.query_id.in_(some))):
+            auditor.released(row)
+            kept_releases += 1
+    return AuditReport(
+        entries=count,
+        accounts=len(states),
+        queries=len(touched),
+        releases=kept_releases,
+        sequence=head,
+        hash=digest,
+        findings=tuple(auditor.findings),
+        checkpoint=auditor.checkpoint(ledger),
+    )
+
+
+def _reserved(connection: Connection, query: str) -> dict[str, Amounts]:
+    """What a query reserved, by account."""
+    chosen = select(entries.c.account, *(entries.c[name] for name in Amounts._fields)).where(
+        entries.c.query_id == query, entries.c.kind == EntryKind.RESERVE.value
+    )
+    return {row[0]: Amounts(*row[1:]) for row in connection.execute(chosen)}
+
+
+def _releases(connection: Connection, auditor: Auditor, standing: Mapping[str, set[str]]) -> int:
     """Every release belongs to a charge that stands, with the bytes that its end named; returns how many there are."""
     promised = {release: digest for kept in auditor.kept.values() for release, digest in kept.releases.items()}
     count = 0
     chosen = select(releases.c.id, releases.c.query_id, releases.c.core_key, releases.c.body)
-    for release_id, query_id, core_key, body in connection.execution_options(yield_per=200).execute(chosen):
+    for row in connection.execution_options(yield_per=200).execute(chosen):
         count += 1
-        if core_key not in standing.get(query_id, set()):
-            auditor.find("uncharged_release", release_id, "the release belongs to no charge that stands")
-        kept = auditor.kept.get(query_id)
-        if kept is not None and kept.releases.get(release_id) != body_hash(body):
-            auditor.find("wrong_release", release_id, "it is not what the query released")
-        promised.pop(release_id, None)
+        if row.core_key not in standing.get(row.query_id, set()):
+            auditor.find("uncharged_release", row.id, "the release belongs to no charge that stands")
+        auditor.released(row)
+        promised.pop(row.id, None)
     for release_id in promised:
         auditor.find("wrong_release", release_id, "the query released it, and it is not there")
     return count
 
 
-def _posted(connection: Connection, auditor: _Auditor) -> None:
+def _posted(connection: Connection, auditor: Auditor) -> None:
     """Every answer has the bytes, and every query the owner, that its end named."""
     chosen = select(queries.c.id, queries.c.principal, queries.c.answer, queries.c.answer_of)
-    for query_id, principal, answer, other in connection.execution_options(yield_per=200).execute(chosen):
-        kept = auditor.kept.get(query_id)
-        if kept is None:
-            continue
-        if principal != kept.owner:
-            auditor.find("wrong_owner", query_id, "the query belongs to somebody else than when it ended")
-        if kept.answer is not None and (answer is None or other is not None or body_hash(answer) != kept.answer):
-            auditor.find("wrong_answer", query_id, "the stored answer is not the one that was posted")
+    for row in connection.execution_options(yield_per=200).execute(chosen):
+        auditor.posted(row)
 
 
-def _raised(connection: Connection, auditor: _Auditor, raised: list[tuple[str, str, Json]]) -> None:
+def _raised(connection: Connection, auditor: Auditor, raised: list[tuple[str, str, Json]]) -> None:
     """A release that was measured in addition to another one has the events of both, and that one is of this dataset.
 
     Only what was measured in addition was charged (`_charge`), so what it rests on must have been charged before.
@@ -362,7 +208,7 @@ def _raised(connection: Connection, auditor: _Auditor, raised: list[tuple[str, s
             auditor.find("uncharged_release", found.id, "it does not have the events of what it was made from")
 
 
-def _answers(connection: Connection, auditor: _Auditor) -> None:
+def _answers(connection: Connection, auditor: Auditor) -> None:
     """Answers that refer to another one: that is whole, and long enough."""
     other = queries.alias("other")
     chosen = (
@@ -378,7 +224,7 @@ def _answers(connection: Connection, auditor: _Auditor) -> None:
 
 def _readings(
     connection: Connection,
-    auditor: _Auditor,
+    auditor: Auditor,
     states: dict[str, AccountState],
     bases: Mapping[tuple[str, str], str],
 ) -> None:
@@ -424,7 +270,7 @@ def _path(account: str, states: dict[str, AccountState]) -> list[str]:
     return path
 
 
-def _entries(connection: Connection) -> Iterator[Entry]:
-    chosen = select(entries).order_by(entries.c.sequence)
+def _entries(connection: Connection, *, after: int = 0) -> Iterator[Entry]:
+    chosen = select(entries).where(entries.c.sequence > after).order_by(entries.c.sequence)
     for row in connection.execution_options(yield_per=1000).execute(chosen):
         yield read_entry(row)

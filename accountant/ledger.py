@@ -331,6 +331,10 @@ class Ledger(Reads):
         """Stops all spending from this process: an audit found that the ledger does not agree with itself."""
         self._rejected = self._rejected or what
 
+    def accept(self) -> None:
+        """Takes back what an earlier start had found: a whole audit finds nothing now."""
+        self._rejected = None
+
     def _reject(self, what: str) -> NoReturn:
         self.reject(what)
         super()._reject(what)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import NoReturn
 
@@ -20,7 +20,8 @@ from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from accountant.account import Account
-from accountant.audit import AuditReport, audit_ledger
+from accountant.audit import AuditReport, audit_ledger, audit_since
+from accountant.checkpoint import Checkpoint
 from accountant.connection import unhurried
 from accountant.direct import Parameters, Row, read
 from accountant.entry import Amounts, Entry, Kept, body_hash, from_micros, read_entry
@@ -316,15 +317,22 @@ class Reads:
         with self._read() as connection:
             return [self._release(row) for row in connection.execute(RELEASES_OF, {"query": query_id})]
 
-    def audit(self) -> AuditReport:
-        """Recomputes every balance from the entries, and both chains; changes nothing."""
+    def audit(self, *, rest: Callable[[], object] | None = None) -> AuditReport:
+        """Recomputes every balance from the entries, and both chains; changes nothing. `rest` as in `audit_ledger`."""
         with self._read(snapshot=True) as connection:
             unhurried(connection)
-            return audit_ledger(connection)
+            return audit_ledger(connection, rest=rest)
+
+    def audit_since(self, checkpoint: Checkpoint) -> AuditReport | None:
+        """The same of what came after a checkpoint; None where that is of another history."""
+        with self._read(snapshot=True) as connection:
+            unhurried(connection)
+            return audit_since(connection, checkpoint)
 
     def export(self, *, now: int) -> Iterator[bytes]:
         """The lines of an export of this moment, read as they are asked for (accountant/export.py)."""
         with self._read(snapshot=True) as connection:
+            unhurried(connection)
             yield from export_lines(connection, now=now, answer_of=self._whole_of)
 
     def stored(self, names: Mapping[str, str]) -> dict[str, StoredRelease]:

@@ -1,8 +1,9 @@
-"""What a server does by itself while it serves: standing monitors of new data, events for webhooks, old copies."""
+"""What a server does by itself: standing monitors, events for webhooks, old copies, audits of its own ledger."""
 
 from __future__ import annotations
 
 from accountant.ledger import utc_now
+from server.build import self_audit
 from server.monitors.background import StandingMonitors
 from server.monitors.monitors import Monitors
 from server.retiring import Retirement
@@ -27,4 +28,7 @@ def attended(services: Services) -> Services:
     for rounds in (standing.rounds, deliveries.rounds, retirement.rounds):
         rounds.start()
         services.closing = (rounds.close, *services.closing)
+    audit = self_audit(settings, services.ledger)
+    audit.start()
+    services.closing = (audit.close, *services.closing)
     return services

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from accountant.account import Limit
 from accountant.ledger import Ledger, utc_now
+from accountant.reader import LedgerReader
 from engines.incidents import Incidents
 from engines.private import PrivateEngine
 from engines.shell import ShellEngine
@@ -41,6 +42,7 @@ from server.monitors.recovery import Recovery
 from server.opening import open_registry
 from server.resources.resources import Resources
 from server.sealing import BATCHES, MONITORS, STREAMS, WEBHOOKS, Seal
+from server.self_audit import SelfAudit
 from server.services import Check, Services
 from server.settings import Settings
 from server.shutdown import Pause
@@ -56,7 +58,14 @@ from server.webhooks.sending import Sender, system_resolver
 from server.webhooks.webhooks import Webhooks
 from sql_rewrite.dialects import DIALECTS
 
-__all__ = ["build_services", "open_catalogue", "open_preview", "open_profiles"]
+__all__ = ["build_services", "open_catalogue", "open_preview", "open_profiles", "self_audit"]
+
+
+def self_audit(settings: Settings, ledger: Ledger) -> SelfAudit:
+    """The audits of a server's own ledger."""
+    mark = settings.high_water()
+    file = mark.with_name(f"{mark.name}.checkpoint")
+    return SelfAudit(ledger, lambda: LedgerReader(settings.database()), file, found_before=ledger.rejected)
 
 
 def open_catalogue(settings: Settings, registry: Registry) -> ServedDatasets:
@@ -176,6 +185,8 @@ def _started(settings: Settings, incidents: Incidents, started: contextlib.ExitS
     url, instance = settings.database(), settings.instance or f"{os.getpid()}-{secrets.token_hex(4)}"
     ledger = Ledger(url, instance=instance, high_water=settings.high_water())
     started.callback(ledger.close)
+    if not ledger.behind:
+        self_audit(settings, ledger).at_start()
     if ledger.mark_made:
         logger().warning("high_water_missing", file=str(settings.high_water()))
     registry = open_registry(settings)
@@ -210,7 +221,7 @@ def build_services(settings: Settings) -> Services:
         journey = Journey(
             ledger=ledger, private=private, shell=shell, served=catalogue, bits=it.bits, pace=it.pace, drawn=drawn
         )
-        if not ledger.behind:
+        if not ledger.behind and ledger.rejected is None:
             Recovery(ledger, registry).recover()
         secret = settings.keys_secret()
         resources = Resources(ledger=ledger, private=private, pace=it.pace, bits=it.bits)

@@ -1,7 +1,7 @@
 """The folder of one installation: its settings, its stored keys, and which process serves it.
 
 ledger.sqlite        what has been spent, who may ask, which datasets are served (unless database_url is set)
-ledger.highwater     how far the ledger had got
+ledger.highwater     how far the ledger had got; .checkpoint beside it: what the last whole audit knew
 datasets/            dataset files, and the demo's data
 snapshots/           immutable copies of the data that queries run on
 secrets/             secrets of this server; admin.apikey and analyst.apikey of `noisegate up`

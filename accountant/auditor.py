@@ -1,0 +1,287 @@
+"""What one audit knows while it reads the entries, and what it finds."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from accountant.checkpoint import AccountMark, Checkpoint
+from accountant.entry import (
+    EMPTY,
+    ENDS,
+    GENESIS,
+    ZERO,
+    Amounts,
+    Entry,
+    Kept,
+    body_hash,
+    limit_json,
+    read_shares,
+    shares_json,
+)
+from accountant.filter import FIRST_SHARES, Branches, FilterKind, Limit, Sums, split_limit
+from accountant.rows import AccountState
+from accountant.statements import Columns
+from accountant.states import EntryKind, QueryStatus
+from privacy.composition import compose
+from privacy.events import event_from_json
+
+__all__ = ["Auditor", "Finding"]
+
+_CLOSING = {
+    QueryStatus.SETTLED: EntryKind.POST,
+    QueryStatus.FAILED_CHARGED: EntryKind.FAIL,
+    QueryStatus.FAILED_VOID: EntryKind.VOID,
+}
+
+
+_FIRST = shares_json(FIRST_SHARES)
+
+
+_GRANTED = ("dataset", "parent", "principal", "name")
+"""What a grant says of its account besides the limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that does not agree.
+
+    `code` is one of sequence_gap, broken_chain, wrong_hash, wrong_head, wrong_amounts, wrong_balance, wrong_limit,
+    wrong_tree, wrong_state, wrong_answer, wrong_release, wrong_owner, uncharged_release, uncharged_reading.
+    `subject` is an account, an entry's sequence, a query or a release.
+    """
+
+    code: str
+    subject: str
+    text: str
+
+
+@lru_cache(maxsize=1024)
+def _charge(details: str) -> Sums:
+    """The sums of a reserve entry's events."""
+    stored = json.loads(details)
+    cores = [*stored["charged"], *stored.get("read", ())]
+    return Sums.of(compose([event_from_json(event) for core in cores for event in core["events"]]))
+
+
+@lru_cache(maxsize=1024)
+def _budgets(epsilon: str, delta: str, kind: str, shares: tuple[tuple[str, int], ...]) -> Branches:
+    """The budgets that entries give an account. Errors: ValueError, TypeError for what none can say."""
+    return split_limit(Limit(Fraction(epsilon), Fraction(delta)), FilterKind(kind), read_shares(dict(shares)))
+
+
+class Auditor:
+    """The running state of one audit, from nothing or from a checkpoint.
+
+    `earlier` finds what a query reserved before the checkpoint, by account.
+    """
+
+    def __init__(self, earlier: Callable[[str], dict[str, Amounts]] | None = None) -> None:
+        self._earlier = earlier
+        self.findings: list[Finding] = []
+        self.sequence = 0
+        self.head = GENESIS
+        self.spent: dict[str, Amounts] = defaultdict(Amounts)
+        self.counts: dict[str, int] = defaultdict(int)
+        self.hashes: dict[str, str] = defaultdict(lambda: GENESIS)
+        self.limits: dict[str, dict[str, str]] = {}
+        self.granted: dict[str, list[dict[str, str]]] = defaultdict(list)
+        self.shares: dict[str, dict[str, int]] = {}
+        self.kinds: dict[str, str] = {}
+        self.frozen: set[str] = set()
+        self.reserved: dict[str, dict[str, Amounts]] = defaultdict(dict)
+        self.closed: dict[str, dict[str, EntryKind]] = defaultdict(dict)
+        self.kept: dict[str, Kept] = {}
+        self.grants: dict[str, tuple[object, ...]] = {}
+
+    def checkpoint(self, ledger: str) -> Checkpoint:
+        """What is known now of every account, so that another audit goes on from here."""
+        known = {
+            account: AccountMark(
+                spent=self.spent[account],
+                entries=self.counts[account],
+                hash=self.hashes[account],
+                granted=self.granted[account],
+                shares=self.shares[account],
+                kind=self.kinds[account],
+                frozen=account in self.frozen,
+                grant=self.grants[account],
+            )
+            for account in self.grants
+        }
+        return Checkpoint(ledger, self.sequence, self.head, known)
+
+    def resume(self, checkpoint: Checkpoint) -> None:
+        """Goes on from a checkpoint."""
+        self.sequence, self.head = checkpoint.sequence, checkpoint.hash
+        for account, mark in checkpoint.accounts.items():
+            self.spent[account], self.counts[account], self.hashes[account] = mark.spent, mark.entries, mark.hash
+            self.granted[account], self.limits[account] = list(mark.granted), mark.granted[-1]
+            self.shares[account], self.kinds[account], self.grants[account] = mark.shares, mark.kind, mark.grant
+            if mark.frozen:
+                self.frozen.add(account)
+
+    def find(self, code: str, subject: object, text: str) -> None:
+        self.findings.append(Finding(code, str(subject), text))
+
+    def entry(self, entry: Entry) -> None:
+        """One entry, in the order of the ledger."""
+        if entry.sequence != self.sequence + 1:
+            self.find("sequence_gap", entry.sequence, f"entry {self.sequence + 1} is missing")
+        if entry.account_sequence != self.counts[entry.account] + 1:
+            self.find("sequence_gap", entry.sequence, "an earlier entry of the same account is missing")
+        if entry.previous != self.head or entry.account_previous != self.hashes[entry.account]:
+            self.find("broken_chain", entry.sequence, "the entry does not follow the one before it")
+        if entry.digest() != entry.hash:
+            self.find("wrong_hash", entry.sequence, "the entry was changed after it was written")
+        self.sequence = entry.sequence
+        self.head = entry.hash
+        self.counts[entry.account] = entry.account_sequence
+        self.hashes[entry.account] = entry.hash
+        if not self._amounts_agree(entry):
+            self.find("wrong_amounts", entry.sequence, f"the amounts are not those of this {entry.kind}")
+        self.spent[entry.account] = self.spent[entry.account].plus(entry.amounts)
+
+    def _amounts_agree(self, entry: Entry) -> bool:
+        query = entry.query_id
+        if entry.kind is EntryKind.RESERVE and query is not None:
+            again = entry.account in self.reserved[query]
+            self.reserved[query][entry.account] = entry.amounts
+            try:
+                branches = self._branches(entry.account)
+            except (KeyError, TypeError, ValueError):
+                return False
+            # With the budgets of then: into which sum of the mixed branch a charge went was decided by them.
+            spent = self.spent[entry.account]
+            expected = Amounts.of_charge(_charge(entry.details), spent=spent, branches=branches)
+            return not again and entry.amounts == expected
+        if entry.kind in _CLOSING.values() and query is not None:
+            if query not in self.reserved and self._earlier is not None:
+                self.reserved[query] = self._earlier(query)
+            again = entry.account in self.closed[query]
+            self.closed[query][entry.account] = entry.kind
+            if entry.kind in ENDS and entry.details != EMPTY:
+                self._keep(entry, query)
+            reserved = self.reserved[query].get(entry.account)
+            if reserved is None or again:
+                return False
+            return entry.amounts == (reserved.reversed_sign() if entry.kind is EntryKind.VOID else ZERO)
+        details = json.loads(entry.details)
+        if entry.kind is EntryKind.GRANT:
+            self.limits[entry.account] = details["limit"]
+            self.granted[entry.account].append(details["limit"])
+            self.shares[entry.account] = details.get("delta_shares", _FIRST)
+            self.kinds[entry.account] = details["filter"]
+            self.grants[entry.account] = tuple(details.get(name) for name in _GRANTED)
+        elif details.get("action") == "limit":
+            self.limits[entry.account] = details["to"]
+            self.granted[entry.account].append(details["to"])
+        elif details.get("action") == "freeze":
+            self.frozen.add(entry.account)
+        return entry.amounts == ZERO
+
+    def _keep(self, entry: Entry, query: str) -> None:
+        """What the end of a query says was kept of it: once."""
+        try:
+            kept = Kept.read(entry.details)
+        except (ValueError, TypeError, KeyError):
+            kept = None
+        if kept is None or query in self.kept:
+            self.find("wrong_state", entry.sequence, "it says of the query's end what no end says, or says it again")
+        else:
+            self.kept[query] = kept
+
+    def _branches(self, account: str) -> Branches:
+        """The budgets that the entries until here give an account. Errors: KeyError, ValueError, TypeError."""
+        limit, shares = self.limits[account], tuple(sorted(self.shares[account].items()))
+        return _budgets(limit["epsilon"], limit["delta"], self.kinds[account], shares)
+
+    def account(self, state: AccountState, states: dict[str, AccountState]) -> None:
+        """One account's cache against its entries."""
+        if state.spent != self.spent[state.id]:
+            self.find("wrong_balance", state.id, "what is spent is not the sum of the entries")
+        if state.entries != self.counts[state.id] or state.hash != self.hashes[state.id]:
+            self.find("wrong_head", state.id, "the account's last entry is not the one that the account names")
+        try:
+            agrees = state.branches == split_limit(state.limit, state.filter, state.shares)
+        except ValueError:
+            agrees = False
+        granted = self.limits.get(state.id)
+        if not agrees or granted is None or granted != limit_json(state.limit):
+            self.find("wrong_limit", state.id, "limit or budgets are not those of the last grant or adjustment")
+        if state.filter is not FilterKind.PURE and self.shares.get(state.id) != shares_json(state.shares):
+            self.find("wrong_limit", state.id, "the shares of delta are not those of the grant")
+        every = self.granted[state.id]
+        greatest = {name: max((Fraction(limit[name]) for limit in every), default=0) for name in ("epsilon", "delta")}
+        if state.revision != len(every) or (state.greatest.epsilon, state.greatest.delta) != tuple(greatest.values()):
+            self.find("wrong_limit", state.id, "the greatest limit is not that of the grants and adjustments")
+        if state.frozen != (state.id in self.frozen):
+            self.find("wrong_state", state.id, "the account is frozen without an entry that says so, or the reverse")
+        if self.grants.get(state.id) != (state.dataset, state.parent, state.principal, state.name):
+            self.find("wrong_owner", state.id, "dataset, place, owner or name are not those of the account's grant")
+        parent = states.get(state.parent) if state.parent is not None else None
+        if state.parent is not None and (
+            parent is None or parent.dataset != state.dataset or parent.depth != state.depth - 1
+        ):
+            self.find("wrong_tree", state.id, "the account is not below an account of the same dataset")
+
+    def tree(self, states: dict[str, AccountState]) -> None:
+        """A parent was charged at least what its children were charged together, reading apart.
+
+        What a child is charged for reading, its parent may have paid before: only what one query took from both is
+        compared, and that a parent was charged by each query that measured something anew is `query`'s to see.
+        """
+        below: dict[str, Amounts] = defaultdict(Amounts)
+        for query, amounts in self.reserved.items():
+            for account, taken in amounts.items():
+                state = states.get(account)
+                above = None if state is None or state.parent is None else amounts.get(state.parent)
+                if above is None or state is None or state.parent is None:
+                    continue
+                if self.closed.get(query, {}).get(account) is not EntryKind.VOID:
+                    common = Amounts(*(min(mine, theirs) for mine, theirs in zip(taken, above, strict=True)))
+                    below[state.parent] = below[state.parent].plus(common)
+        for identifier, total in below.items():
+            parent = states.get(identifier)
+            if parent is not None and any(mine < theirs for mine, theirs in zip(parent.spent, total, strict=True)):
+                self.find("wrong_tree", identifier, "the accounts below have spent more than this account")
+
+    def query(self, row: Columns, states: dict[str, AccountState]) -> None:
+        """One query's state against its entries."""
+        path: set[str] = set()
+        identifier: str | None = row.account
+        while identifier is not None and identifier in states:
+            path.add(identifier)
+            identifier = states[identifier].parent
+        cores = json.loads(row.cores)
+        read = {account for item in cores.get("read", {}).values() for account in item["accounts"]}
+        accounts = path if cores["charged"] else read & path
+        reserved = self.reserved.get(row.id, {})
+        closed = self.closed.get(row.id, {})
+        if reserved.keys() != accounts or not read <= path:
+            self.find("wrong_state", row.id, "the query is not charged on its whole path")
+        expected = _CLOSING.get(QueryStatus(row.state))
+        wanted = dict.fromkeys(accounts, expected) if expected is not None else {}
+        if closed != wanted:
+            self.find("wrong_state", row.id, f"the query is {row.state} and its entries say otherwise")
+
+    def released(self, row: Columns) -> None:
+        """A release against what the end of its query says, where that says anything."""
+        kept = self.kept.get(row.query_id)
+        if kept is not None and kept.releases.get(row.id) != body_hash(row.body):
+            self.find("wrong_release", row.id, "it is not what the query released")
+
+    def posted(self, row: Columns) -> None:
+        """A query's answer and owner against what its end says, where that says anything."""
+        kept = self.kept.get(row.id)
+        if kept is None:
+            return
+        if row.principal != kept.owner:
+            self.find("wrong_owner", row.id, "the query belongs to somebody else than when it ended")
+        shared = row.answer_of is not None
+        if kept.answer is not None and (row.answer is None or shared or body_hash(row.answer) != kept.answer):
+            self.find("wrong_answer", row.id, "the stored answer is not the one that was posted")
