@@ -126,6 +126,7 @@ class Auditor:
                 self.frozen.add(account)
 
     def find(self, code: str, subject: object, text: str) -> None:
+        """Notes one thing that does not agree."""
         self.findings.append(Finding(code, str(subject), text))
 
     def entry(self, entry: Entry) -> None:
