@@ -67,6 +67,10 @@ class JoinedGaussian(CombinedGaussian):
         """None: the releases that it is made of were paid for."""
         raise AssertionError("nothing is measured")
 
+    def against_first(self, alpha: float) -> float:
+        """Nothing: it is no later look at a release that had a narrower interval."""
+        return 0.0
+
     @property
     def rounded_variance(self) -> float:
         """Of the last rounding and of those of its parts."""

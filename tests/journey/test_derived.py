@@ -127,6 +127,7 @@ def test_several_releases_answer_together(
         release for each in answers for release in each["provenance"]["releases"]
     )
     assert len(answer["provenance"]["derived"]) == len(stored_ones)
+    assert "not_narrower" not in {warning["code"] for warning in answer["warnings"]}
     row = answer["standard_errors"][0]
     assert row[-1] ** 2 == pytest.approx(error * one**2, rel=0.03)
     if of:
