@@ -27,6 +27,7 @@ do, and where the server chooses the price (a half width, or nothing wished) it 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -347,8 +348,7 @@ def _candidate(
 ) -> Priced:
     leaf, nominal, asked = path[0], wished.price, _asked(wish, dataset)
     if nominal.parts and not floor.covered(cores, known.get(cores, nominal).by_core):
-        # A run of what needs little would be below the floor: with fixed parts it is not, or all of it is raised.
-        nominal = evenly(cores, nominal)
+        nominal = _covering(cores, nominal, floor, known)
         wished = replace(wished, price=nominal, enough=nominal)
         all_wished = [wished if one.price.family is nominal.family else one for one in all_wished]
     price, sold = nominal, True
@@ -397,6 +397,33 @@ def _candidate(
         if asked is None or raised or wish.noise is not None or asked < SMALL * leaf.remaining_epsilon()
         else weight(calibrated, cores, asked=asked, default=dataset.limits.epsilon_default, leaf=leaf),
     )
+
+
+_FINE = 2**40
+"""Parts of what the core that needs most gets: so fine that a wider width never costs more by their rounding."""
+
+
+def _covering(cores: Sequence[CoreStatistics], nominal: Price, floor: Floor, known: Calibrations) -> Price:
+    """A price that is split by need, with the least that covers the floor for each run that would be below it.
+
+    Each core's own split stays, and no statistic gets less. With fixed parts where that costs no more: then all of it
+    may have to be raised. Errors: ValueError as `Floor.least`.
+    """
+    own, parts = list[Fraction](), list[Fraction]()
+    for core in cores:
+        needs = nominal.parts[len(parts) : len(parts) + len(core.statistics)]
+        need = nominal.amount * sum(needs) / sum(nominal.parts)
+        alone = known.once(
+            ("alone", core.name, floor, nominal.family),
+            partial(floor.least, (core,), nominal.family, nominal.delta, Calibrations()),
+        )
+        own.append(max(need, alone.amount))
+        parts += [own[-1] * one / sum(needs) for one in needs]
+    whole = tuple(math.ceil(one * _FINE / max(parts)) for one in parts)
+    price = replace(nominal, amount=sum(own, Fraction(0)) * (1 + Fraction(len(parts), _FINE)), parts=whole)
+    even = evenly(cores, nominal)
+    covers = floor.covered(cores, known.losses(cores, price))
+    return price if price.amount < even.amount and covers else even
 
 
 def _affordable(

@@ -92,6 +92,20 @@ def test_a_split_release_serves_its_width_and_what_it_holds(services: Services, 
     assert not again["accounting"]["reused"]
 
 
+def test_parts_by_need_of_several_cores(services: Services, analyst: Analyst) -> None:
+    """Shows that cores with one statistic each share by need as well, each with no less than a run must take, under
+    the keys that they always had: the same question and each of its parts are free afterwards.
+    """
+    who = analyst()
+    both = "SELECT (SELECT SUM(age) FROM people) AS s, (SELECT COUNT(*) FROM people) AS n"
+    first = asked(services, both, who, epsilon=None, half_width=Fraction(400))
+    shares = sorted(float(one["share"]) for one in first["provenance"]["mechanisms"])
+    assert shares[0] < 0.02 < 0.98 < shares[-1]
+    assert asked(services, both, who, epsilon=None, half_width=Fraction(400))["accounting"]["reused"]
+    for one in ("SELECT SUM(age) FROM people", "SELECT COUNT(*) FROM people"):
+        assert asked(services, one, who, epsilon=None, half_width=Fraction(401))["accounting"]["reused"], one
+
+
 def test_a_release_under_a_key_without_its_split_is_caught(
     services: Services, analyst: Analyst, monkeypatch: pytest.MonkeyPatch
 ) -> None:
