@@ -34,6 +34,7 @@ __all__ = [
     "Amounts",
     "Entry",
     "Kept",
+    "as_bytes",
     "body_hash",
     "canonical_json",
     "from_micros",
@@ -165,9 +166,17 @@ class Kept:
         return cls(owner=str(stored["owner"]), answer=stored.get("answer"), releases=dict(stored["releases"]))
 
 
-def body_hash(body: bytes) -> str:
-    """SHA-256 of an answer, or of the body of a release, in hex."""
-    return hashlib.sha256(body).hexdigest()
+def as_bytes(stored: object) -> bytes:
+    """What a column of bytes gives back, also where somebody put something else into it by hand."""
+    return bytes(stored) if isinstance(stored, (bytes, bytearray, memoryview)) else str(stored).encode()
+
+
+def body_hash(body: object) -> str:
+    """SHA-256 of an answer, or of the body of a release, in hex; of what is no bytes no hash at all.
+
+    SQLite gives back what somebody put into a column by hand, a text among bytes too.
+    """
+    return hashlib.sha256(body).hexdigest() if isinstance(body, (bytes, bytearray, memoryview)) else ""
 
 
 _FIRST = len(ZERO) - 3

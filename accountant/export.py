@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 
 from sqlalchemy import Connection, select
 
-from accountant.entry import canonical_json, read_entry, shares_json
+from accountant.entry import body_hash, canonical_json, read_entry, shares_json
 from accountant.filter import Branches, FilterKind, Limit
 from accountant.rows import AccountState
 from accountant.statements import ACCOUNT_COLUMNS, Columns
@@ -151,7 +151,7 @@ def _query(row: Columns, answer: bytes | None) -> Line:
         "cores": row.cores,
         "created": row.created,
         "finished": row.finished,
-        "answer": None if answer is None else hashlib.sha256(answer).hexdigest(),
+        "answer": None if answer is None else body_hash(answer),
     }
 
 
@@ -164,7 +164,16 @@ def _release(row: Columns) -> Line:
         "quality": row.quality,
         "principal": row.principal,
         "dataset": row.dataset,
-        "events": json.loads(row.events),
-        "body": hashlib.sha256(row.body).hexdigest(),
+        "events": _read(row.events),
+        "body": body_hash(row.body),
         "created": row.created,
     }
+
+
+def _read(stored: str) -> Json:
+    """Stored JSON; the text itself where somebody made it something else: the export is made all the same."""
+    try:
+        read: Json = json.loads(stored)
+    except ValueError:
+        return stored
+    return read

@@ -24,7 +24,7 @@ from accountant.audit import AuditReport, audit_ledger, audit_since
 from accountant.checkpoint import Checkpoint
 from accountant.connection import unhurried
 from accountant.direct import Parameters, Row, read
-from accountant.entry import Amounts, Entry, Kept, body_hash, from_micros, read_entry
+from accountant.entry import Amounts, Entry, Kept, as_bytes, body_hash, from_micros, read_entry
 from accountant.errors import IdempotencyConflict, LedgerRejected, LedgerUnavailable, UnknownAccount
 from accountant.export import export_lines
 from accountant.filter import Sums
@@ -382,11 +382,10 @@ class Reads:
     def _posted(self, row: AnswerRow, *, checked: bool) -> bytes:
         """A stored answer that is whole. Errors: LedgerRejected when it is not the one that was posted."""
         assert row.answer is not None
-        answer = bytes(row.answer)
         kept = None if row.kept is None or not checked else self._kept(row.kept)
-        if kept is not None and kept.answer != body_hash(answer):
+        if kept is not None and kept.answer != body_hash(row.answer):
             self._reject("a stored answer is not the one that was posted")
-        return answer
+        return as_bytes(row.answer)
 
     def _kept(self, details: str) -> Kept | None:
         """What the end of a query says. Errors: LedgerRejected."""

@@ -32,6 +32,7 @@ from tests.accountant.exported import (
 )
 from tests.accountant.making import analyst, root, spend
 from tests.accountant.making import request as asked
+from tests.accountant.test_ledger_audit import tamper
 from tests.privacy.test_events import SAMPLES
 
 
@@ -301,7 +302,8 @@ def other_state(lines: Lines) -> None:
 
 
 def payer_of_somebody_else(lines: Lines) -> None:
-    of(lines, "query", principal="anna")[0]["principal"] = "ben"
+    (anna,) = of(lines, "account", name="anna")
+    of(lines, "query", account=anna["id"])[0]["principal"] = "ben"
 
 
 def release_of_a_void(lines: Lines) -> None:
@@ -480,6 +482,19 @@ def test_what_is_no_line_is_said_and_read_past(lines: Lines) -> None:
             assert codes(sealed(broken)), (line["line"], name)
     lines[3]["line"] = "surprise"
     assert "unreadable_line" in codes(sealed(lines))
+
+
+def test_what_was_forged_in_the_database_is_exported_and_found(ledger: Ledger, url: str) -> None:
+    """A tampered ledger can still be exported, as evidence: texts among bytes, events that are no JSON."""
+    history(ledger)
+    tamper(
+        url,
+        "UPDATE queries SET answer = 'a text' WHERE state = 'settled'",
+        "UPDATE releases SET body = 'a text', events = 'none'",
+    )
+    found = codes(b"".join(ledger.export(now=1)))
+    assert {"wrong_answer", "wrong_release", "uncharged_release"} <= found
+    assert not found & {"cut_export", "changed_entry"}
 
 
 def test_the_moment_is_one(ledger: Ledger) -> None:

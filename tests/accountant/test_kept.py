@@ -55,6 +55,7 @@ def test_the_end_of_a_query_says_what_was_kept(ledger: Ledger, asked: str) -> No
     [
         ("UPDATE queries SET answer = CAST('forged' AS {bytes}) WHERE state = 'settled'", "wrong_answer"),
         ("UPDATE releases SET body = CAST('forged' AS {bytes})", "wrong_release"),
+        ("UPDATE releases SET body = 'a text'", "wrong_release"),
         ("UPDATE releases SET id = 'r_other'", "wrong_release"),
         ("UPDATE queries SET principal = 'ben'", "wrong_owner"),
         ("DELETE FROM releases", "wrong_release"),
