@@ -8,6 +8,14 @@ from collections.abc import Generator, Iterator
 import hypothesis
 import pytest
 
+from tests.databases import (  # noqa: F401 - fixtures of every room: of each there is one server and one template
+    empty_postgresql_url,
+    postgresql_server,
+    postgresql_template,
+    postgresql_url,
+    sqlite_template,
+    sqlite_url,
+)
 from tests.kept_workers import kept_readers
 from tests.skipped import skip_reasons, skip_table
 from tests.thinned import mark_sparse

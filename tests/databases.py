@@ -1,6 +1,6 @@
 """Databases to test on, as fixtures: a SQLite file, and PostgreSQL where there is one.
 
-A room's conftest.py imports the fixtures that it wants.
+`tests/conftest.py` has the fixtures, for all rooms: a room that imported them again would have a server of its own.
 """
 
 from __future__ import annotations

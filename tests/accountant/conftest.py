@@ -9,14 +9,6 @@ import pytest
 
 from accountant import faults
 from accountant.ledger import Ledger
-from tests.databases import (  # noqa: F401 - fixtures are found by their names
-    empty_postgresql_url,
-    postgresql_server,
-    postgresql_template,
-    postgresql_url,
-    sqlite_template,
-    sqlite_url,
-)
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])

@@ -12,14 +12,6 @@ from server.roles import Role
 from server.settings import Settings
 from server.store.registry import Registry
 from tests.accountant.making import analyst, releases_for, request, root
-from tests.databases import (  # noqa: F401 - fixtures are found by their names
-    empty_postgresql_url,
-    postgresql_server,
-    postgresql_template,
-    postgresql_url,
-    sqlite_template,
-    sqlite_url,
-)
 
 
 def spend(settings: Settings, *, queries: int = 2) -> None:

@@ -27,11 +27,8 @@ from server.build import build_services
 from server.services import Services
 from server.settings import Settings
 from tests.clocks import Clock
-from tests.databases import postgresql_server, postgresql_template, postgresql_url
 from tests.journey.clinic import attach, open_account, question, stored, write_files
 from tests.kept_workers import kept_workers
-
-__all__ = ["postgresql_server", "postgresql_template", "postgresql_url"]
 
 Pair = tuple[Services, Services]
 KINDS = ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)]

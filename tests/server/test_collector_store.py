@@ -15,13 +15,6 @@ from server.store.collectors import StoredCollector, token_digest
 from server.store.errors import CollectorClosed, NotThere, TokenRefused, TooManyTokens
 from server.store.registry import Registry
 from tests.clocks import Clock
-from tests.databases import (  # noqa: F401 - fixtures are found by their names
-    postgresql_server,
-    postgresql_template,
-    postgresql_url,
-    sqlite_template,
-    sqlite_url,
-)
 from tests.server.conftest import NOW, SECRET
 
 COLLECTOR = StoredCollector(

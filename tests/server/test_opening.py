@@ -12,9 +12,6 @@ from server.opening import accept_secret, open_registry
 from server.roles import Role
 from server.settings import Settings, SettingsRefused
 from server.store.registry import Registry
-from tests.databases import sqlite_template, sqlite_url
-
-__all__ = ["sqlite_template", "sqlite_url"]
 
 
 @pytest.fixture

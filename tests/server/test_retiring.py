@@ -10,9 +10,6 @@ import pytest
 from accountant.ledger import utc_now
 from server.retiring import Retirement
 from server.store.registry import Registry
-from tests.databases import sqlite_template, sqlite_url
-
-__all__ = ["sqlite_template", "sqlite_url"]
 
 AFTER = 600.0
 

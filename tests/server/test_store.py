@@ -14,14 +14,6 @@ from server.store.api_keys import digest_of, make_key, split_key
 from server.store.errors import KeyRefused, LastAdministrator, NameTaken, NotThere, VersionConflict
 from server.store.registry import Registry
 from tests.clocks import Clock
-from tests.databases import (  # noqa: F401 - fixtures are found by their names
-    empty_postgresql_url,
-    postgresql_server,
-    postgresql_template,
-    postgresql_url,
-    sqlite_template,
-    sqlite_url,
-)
 from tests.server.conftest import NOW, SECRET
 
 

@@ -12,14 +12,6 @@ from server.store.outbox import Notice
 from server.store.registry import Registry
 from server.store.webhooks import WebhookRow
 from tests.clocks import Clock
-from tests.databases import (  # noqa: F401 - fixtures are found by their names
-    empty_postgresql_url,
-    postgresql_server,
-    postgresql_template,
-    postgresql_url,
-    sqlite_template,
-    sqlite_url,
-)
 from tests.server.conftest import NOW, SECRET
 
 EVENT = "monitor.passed"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from migrations.upgrade import upgrade
-from tests.databases import EmptyDatabase, postgresql_server  # noqa: F401 - fixtures are found by their names
+from tests.databases import EmptyDatabase
 from tests.upgrade.homes import LEFT, OldHome, copy_to, entries_of, unpack
 
 AT_NIGHT = ("0.2.1", "0.3.0", "0.5.0", "0.6.0", "0.7.0", "0.9.0", "0.11.0")
