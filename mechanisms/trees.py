@@ -9,6 +9,7 @@ error of the very sums that are asked for. Reads no data.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -63,7 +64,9 @@ def ranges_error(
 
     `weights` are those of the levels, the root's first, 0 where a level is not measured. In the unit of `flat_error`.
     """
-    score = _Score(bases, np.array(ends, dtype=np.int64), cells=False, power=power, groups=groups)
+    sizes = _sizes(bases)
+    energies = _energies(np.array(sizes, dtype=np.float64), np.array(ends, dtype=np.int64))
+    score = _Score(sizes, dict(zip(sizes, energies.tolist(), strict=True)), cells=False, power=power, groups=groups)
     return math.sqrt(float(score.errors(np.array([weights]))[0, 0]))
 
 
@@ -96,12 +99,13 @@ def running_tree(counts: tuple[int, ...], sums: RunningSums, *, power: int, grou
         return None
     ends = np.array(sums.ends, dtype=np.int64)
     found: tuple[float, tuple[int, ...], tuple[int, ...]] | None = None
-    tried = []
-    for bases in _binary_and(count):
-        if math.prod(bases) * others <= ROOM_MAX:
-            score = _Score(bases, ends, cells=sums.cells, power=power, groups=groups)
-            tried.append((score.of((1,) * (len(bases) + 1)), bases, score))
-    for _, bases, score in sorted(tried, key=lambda one: one[:2])[:2]:
+    known = [bases for bases in _binary_and(count) if math.prod(bases) * others <= ROOM_MAX]
+    # Trees have nodes of few sizes: all of them at once take as long as those of one tree.
+    sizes = sorted({size for bases in known for size in _sizes(bases)})
+    energies = dict(zip(sizes, _energies(np.array(sizes, dtype=np.float64), ends).tolist(), strict=True))
+    tried = [(_alike(_sizes(bases), energies, cells=sums.cells, power=power, groups=groups), bases) for bases in known]
+    for _, bases in sorted(tried)[:2]:
+        score = _Score(_sizes(bases), energies, cells=sums.cells, power=power, groups=groups)
         weights, value = score.best()
         if found is None or value < found[0] - 1e-6:
             found = value, bases, weights
@@ -126,6 +130,11 @@ def _binary_and(count: int) -> tuple[tuple[int, ...], ...]:
     return tuple(found)
 
 
+def _sizes(bases: tuple[int, ...]) -> tuple[int, ...]:
+    """How many places the nodes of each level have, the root's first."""
+    return tuple(math.prod(bases[depth:]) for depth in range(len(bases) + 1))
+
+
 def _woven(counts: tuple[int, ...], key: int, bases: tuple[int, ...], weights: tuple[int, ...]) -> Lattice:
     """A tree in place of one of the keys; all levels have all the other keys."""
     sizes = (*counts[:key], *bases, *counts[key + 1 :])
@@ -141,16 +150,39 @@ def _woven(counts: tuple[int, ...], key: int, bases: tuple[int, ...], weights: t
     return Lattice(sizes, levels, axes)
 
 
+def _alike(sizes: Sequence[int], energies: Mapping[int, float], *, cells: bool, power: int, groups: int) -> float:
+    """The score of a tree whose levels all have the weight 1: as `_Score`, for a single choice."""
+    change = len(sizes) ** 2 if power == 1 else sum(min(groups, size) for size in sizes)
+    total = 0.0
+    for item in ([energies[size] for size in sizes], [1 / size for size in sizes])[: 1 + cells]:
+        eigenvalue, variance = 0, 0.0
+        for size, energy, coarser in zip(reversed(sizes), reversed(item), [*reversed(item[:-1]), 0.0], strict=True):
+            eigenvalue += size
+            variance += (energy - coarser) / eigenvalue
+        error = math.log(change * variance / item[-1])
+        total += error + _BEYOND * max(0.0, error - math.log(WORSE**2))
+    return round(total, 9)
+
+
+@lru_cache(maxsize=32)
+def _changes(levels: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
+    """All changes of one weight: the level, and what it becomes; the finest level stays measured."""
+    both = [(place, weight) for place in range(levels) for weight in range(WEIGHT_MAX + 1)]
+    both = [(place, weight) for place, weight in both if weight or place < levels - 1]
+    return np.array([place for place, _ in both]), np.array([weight for _, weight in both])
+
+
 class _Score:
     """The errors of a tree by the weights of its levels, the root's first, against those of cells alone."""
 
     def __init__(
-        self, bases: tuple[int, ...], ends: npt.NDArray[np.int64], *, cells: bool, power: int, groups: int
+        self, sizes: Sequence[int], energies: Mapping[int, float], *, cells: bool, power: int, groups: int
     ) -> None:
-        self._sizes = np.array([math.prod(bases[depth:]) for depth in range(len(bases) + 1)], dtype=np.float64)
+        """`sizes` are those of the nodes of each level, the root's first; `energies` of the sums by size."""
+        self._sizes = np.array(sizes, dtype=np.float64)
         self._power = power
         self._costs = np.minimum(groups, self._sizes)
-        items = [_energies(self._sizes, ends)]
+        items = [np.array([energies[size] for size in sizes])]
         if cells:
             items.append(1 / self._sizes)
         # What the effects of each depth add, which are orthogonal.
@@ -172,10 +204,6 @@ class _Score:
         result: Floats = change[:, None] * ((1 / eigenvalues) @ self._effects.T)
         return result
 
-    def of(self, weights: tuple[int, ...]) -> float:
-        """Of one choice."""
-        return float(self.scores(np.array([weights]))[0])
-
     def best(self) -> tuple[tuple[int, ...], float]:
         """Weights that no change of one of them makes better, the better of two such, and their score."""
         levels = len(self._sizes)
@@ -183,16 +211,17 @@ class _Score:
         return min((self._descent(np.array(start)) for start in starts), key=lambda one: one[1])
 
     def _descent(self, found: npt.NDArray[np.int64]) -> tuple[tuple[int, ...], float]:
-        levels, known = len(found), float(self.scores(found[None])[0])
+        known = float(self.scores(found[None])[0])
+        places, weights = _changes(len(found))
+        rows = np.arange(len(places))
         while True:
-            tried = np.repeat(found[None], levels * (WEIGHT_MAX + 1), axis=0)
-            places = np.repeat(np.arange(levels), WEIGHT_MAX + 1)
-            tried[np.arange(len(tried)), places] = np.tile(np.arange(WEIGHT_MAX + 1), levels)
-            scores = self.scores(tried[tried[:, -1] > 0])
-            place = int(scores.argmin())
-            if scores[place] >= known - 1e-6:
+            tried = np.repeat(found[None], len(places), axis=0)
+            tried[rows, places] = weights
+            scores = self.scores(tried)
+            best = int(scores.argmin())
+            if scores[best] >= known - 1e-6:
                 return tuple(map(int, found)), known
-            found, known = tried[tried[:, -1] > 0][place], float(scores[place])
+            found, known = tried[best], float(scores[best])
 
 
 def _energies(sizes: Floats, ends: npt.NDArray[np.int64]) -> Floats:

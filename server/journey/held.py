@@ -216,7 +216,9 @@ def _candidates(
 
     `boxed` gets those that are linear in the cells of these rows, the core's own among them.
     """
-    frame = None if core.described.levels else offer.prepared.frame(core)
+    # What is read are sums of cells: that each cell is as exact does not say that these are.
+    summed = core.described.levels or core.described.running is not None
+    frame = None if summed else offer.prepared.frame(core)
     if frame is None:
         return
     own, principal = {key for key, _ in charge.serving}, offer.question.principal

@@ -18,22 +18,42 @@ Together = LaplaceLevels | GaussianLevels
 
 
 def _members(measurement: Together) -> list[tuple[int, list[int]]]:
-    """Of each node its weight and the places of the cells in it, level by level."""
+    """Of each node its weight and the places in it, level by level; places that no value has among them."""
     lattice = measurement.lattice
-    cells = list(itertools.product(*(range(size) for size in lattice.sizes)))
+    places = list(itertools.product(*(range(size) for size in lattice.sizes)))
     found = []
     for level, weight in lattice.weights:
         for node in itertools.product(*(range(lattice.sizes[place]) for place in level)):
-            inside = [i for i, cell in enumerate(cells) if tuple(cell[place] for place in level) == node]
+            inside = [i for i, cell in enumerate(places) if tuple(cell[place] for place in level) == node]
             found.append((weight, inside))
+    return found
+
+
+def _values(measurement: Together) -> list[int]:
+    """The places that are cells, in the order of the cells: those whose digits write a value that its key has."""
+    lattice = measurement.lattice
+    axes = lattice.axes or tuple((size, 1) for size in lattice.sizes)
+    found = []
+    for number, digits in enumerate(itertools.product(*(range(size) for size in lattice.sizes))):
+        left, real = list(zip(digits, lattice.sizes, strict=True)), True
+        for count, length in axes:
+            value = 0
+            for digit, size in left[:length]:
+                value = value * size + digit
+            left, real = left[length:], real and value < count
+        if real:
+            found.append(number)
     return found
 
 
 def nodes_of(measurement: Together, cells: Sequence[Sequence[int]]) -> list[list[int]]:
     """The sums of all nodes, times their weights: nodes x coordinates."""
     coordinates = range(len(cells[0]))
+    known = dict(zip(_values(measurement), cells, strict=True))
+    nothing = [0] * len(cells[0])
     return [
-        [weight * sum(cells[i][c] for i in inside) for c in coordinates] for weight, inside in _members(measurement)
+        [weight * sum(known.get(i, nothing)[c] for i in inside) for c in coordinates]
+        for weight, inside in _members(measurement)
     ]
 
 
@@ -56,7 +76,7 @@ def least_squares(measurement: Together, noisy: Sequence[Sequence[int]]) -> list
             if j != i and rows[j][i]:
                 factor = rows[j][i]
                 rows[j] = [a - factor * b for a, b in zip(rows[j], rows[i], strict=True)]
-    return [row[count:] for row in rows]
+    return [rows[place][count:] for place in _values(measurement)]
 
 
 def whole(estimates: Sequence[Sequence[Fraction]]) -> list[list[int]]:

@@ -21,6 +21,9 @@ ROLLUP = "SELECT k, x > 5 AS b, COUNT(*) AS n, SUM(x) AS s, AVG(y) AS a FROM {} 
 CUBE = "SELECT k, x > 5 AS b, COUNT(*) AS n, SUM(y) AS s FROM {} GROUP BY CUBE (k, b)"
 
 
+BELOW = "SELECT k, SUM(COUNT(*)) OVER (ORDER BY k) AS n, SUM(SUM(x)) OVER (ORDER BY k) AS s FROM {} GROUP BY k"
+
+
 @pytest.fixture(autouse=True)
 def all_levels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every asked level is measured, the finest with weight 2, also of groups so few that it would not be worth it."""
@@ -30,7 +33,11 @@ def all_levels(monkeypatch: pytest.MonkeyPatch) -> None:
         finest = tuple(range(len(sizes)))
         return Lattice(sizes, ((finest, 2), *((level, 1) for level in levels if level != finest)))
 
+    def tree(domain: Sequence[tuple[Any, ...]], *_: object) -> Lattice:
+        return Lattice((2, 2), (((0, 1), 2), ((0,), 1), ((), 1)), ((len(domain), 2),))
+
     monkeypatch.setattr(families, "_lattice_of", lattice)
+    monkeypatch.setattr(families, "_tree_of", tree)
 
 
 def visits_of(*owners: tuple[int, str | None, float | None]) -> list[dict[str, Any]]:
@@ -56,6 +63,7 @@ def test_one_unit_changes_no_more_than_the_event_says(without: int, gaussian: bo
     """Shows it for units of 0, 1, 2, 3 and 5 rows, with NULL, NaN and values beyond bounds; and noise and estimates."""
     for sql in (ROLLUP.format("visits"), CUBE.format("visits" if without else "people")):
         audited(WORLD, sql, without, gaussian=gaussian)
+    audited(WORLD, BELOW.format("visits"), without, gaussian=gaussian)
 
 
 @pytest.mark.parametrize("gaussian", [False, True], ids=["laplace", "gaussian"])
@@ -80,14 +88,15 @@ def test_the_bound_is_reached(gaussian: bool) -> None:
 def test_levels_that_are_not_paid_are_found(gaussian: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Plants a price for the finest level alone, and one that forgets that a unit adds up in coarser groups."""
     world = scene([{}], visits_of((0, "a", 10.0), (0, "b", 10.0)), contribution=ContributionBound(2, 2, 1))
-    sql = "SELECT k, COUNT(*) AS n FROM visits GROUP BY ROLLUP (k)"
+    rolled = "SELECT k, COUNT(*) AS n FROM visits GROUP BY ROLLUP (k)"
     bugs = [lambda self, power, groups: self.weights[0][1] ** power]
     if gaussian:
         bugs.append(lambda self, power, groups: sum(weight**power for _, weight in self.weights))
     for bug in bugs:
         monkeypatch.setattr(Lattice, "change", bug)
-        with pytest.raises(Violation, match="levels or rounding to the grid are not in the event"):
-            audited(world, sql, 0, gaussian=gaussian)
+        for sql in (rolled, BELOW.format("visits")):
+            with pytest.raises(Violation, match="levels or rounding to the grid are not in the event"):
+                audited(world, sql, 0, gaussian=gaussian)
 
 
 def test_an_estimate_that_is_not_least_squares_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from privacy.refusal import Refused
 from server.services import Services
 from tests.journey.clinic import answer_to, question
 
@@ -54,6 +55,19 @@ def test_running_sums_are_measured_by_a_tree(services: Services, analyst: Callab
     assert column(again, "rows", 1) == [below / 2 for below in column(tree, "rows", 1)]
     # Single groups are worse off in a tree for sums, so that is none for them.
     assert answer_to(services, question(CELLS, one, epsilon="0.5"))["accounting"]["charged"]
+
+
+def test_a_tree_is_bought_whole(services: Services, analyst: Callable[..., str]) -> None:
+    """Shows that no precision is added to a tree: a better one costs its whole price."""
+    who = analyst()
+    for epsilon in ("0.3", "0.5"):
+        answer = answer_to(services, question(BELOW, who, epsilon=epsilon))
+        assert [charge["epsilon"] for charge in answer["accounting"]["charged"]] == [epsilon]
+        assert strategies(answer) == ["tree"]
+        assert answer["accounting"]["sharpened"] is None
+    with pytest.raises(Refused) as refused:
+        answer_to(services, question(BELOW, who, epsilon="0.8", sharpens=True))
+    assert [finding.code for finding in refused.value.findings] == ["not_sharpened"]
 
 
 def test_a_width_that_is_asked_for_is_that_of_single_groups(services: Services, analyst: Callable[..., str]) -> None:
