@@ -20,8 +20,9 @@ with one more comparison e < o, where e is of the inner row and o of the outer o
 least e is less than o; the other comparisons likewise. Without a row there is no group: an aggregate is then what it is
 of no rows, which follows from its text.
 
-Two comparisons that are no equalities, and other conditions of both rows, take every pair of rows of a unit
-(correlated_pairs.py). EXISTS of an OR of comparisons is EXISTS of one of them, or of another one (membership.py).
+With two comparisons that are no equalities one of them orders the rows (correlated_order.py). More of them, and other
+conditions of both rows, take every pair of rows of a unit (correlated_pairs.py). EXISTS of an OR of comparisons is
+EXISTS of one of them, or of another one (membership.py).
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from sqlglot import exp
 from privacy.policy import Column, ColumnType, Dataset
 from privacy.refusal import Refused
 from sql_rewrite.aggregate_calls import aggregate_calls
+from sql_rewrite.correlated_order import ordered_groups
 from sql_rewrite.correlated_pairs import Pairs
 from sql_rewrite.evaluate import evaluate, is_quick
 from sql_rewrite.expressions import ColumnRef, Expression, Literal, columns_of
@@ -65,6 +67,9 @@ _ENDS: dict[type[exp.Expr], tuple[type[exp.Expr], ...]] = {
 """Which of the values inside say whether one of them compares so."""
 
 _SLOTS = {"expressions", "from_", "joins", "where"}
+
+_SORTED = (ColumnType.INTEGER, ColumnType.NUMBER, ColumnType.DATE, ColumnType.TIMESTAMP)
+"""Types whose values are ordered, and whose extremes are found, within a unit."""
 
 _COUNTS = (UnitFunction.ROWS, UnitFunction.VALUES, UnitFunction.DISTINCT)
 
@@ -143,6 +148,9 @@ class Correlated:
         if found is None:
             return None
         select, parts = found
+        in_order = self._in_order(lifter, select, parts, node)
+        if in_order is not None:
+            return in_order
         if len(parts.ordered) > 1 or not (parts.ordered or parts.by_columns) or parts.mixed:
             source, columns = self._paired(lifter, select, parts, None, node)
             held = [self._there(source, columns[0]), *self._outside(lifter, parts)]
@@ -152,12 +160,7 @@ class Correlated:
             values += [end(this=one.inner.copy()) for end in _ENDS[one.kind]]
         source, columns = self._joined(lifter, select, parts, values, node)
         held = [self._there(source, columns[0]), *self._outside(lifter, parts)]
-        for one in parts.ordered:
-            outer, operator = lifter.lift(one.outer), _OPERATORS[one.kind]
-            ends = [self._column(source, end) for end in columns[-len(values) :]]
-            compared = [lifter.make(one.node, operator, end, outer) for end in ends]
-            whole = compared[0] if len(compared) == 1 else build("or", tuple(compared))
-            held.append(build("coalesce", (whole, _FALSE)))
+        held += [self._extreme(lifter, one, source, columns[-len(values) :]) for one in parts.ordered]
         return held[0] if len(held) == 1 else build("and", tuple(held))
 
     def scalar(self, lifter: ExpressionLift, node: exp.Subquery) -> Expression | None:
@@ -301,6 +304,45 @@ class Correlated:
         select.set("group", exp.Group(expressions=[key.copy() for key in keys]))
         return self._beside(lifter, select, [(one.outer, one.node) for one in parts.equal], node)
 
+    def _in_order(self, lifter: ExpressionLift, query: exp.Select, parts: Parts, node: exp.Expr) -> Expression | None:
+        """EXISTS with two comparisons by the order of one of them (correlated_order.py); None for any other one."""
+        names = self.names_of(query)
+        if names is None or len(parts.ordered) != 2 or parts.mixed:
+            return None
+        anchor = parts.equal[0].outer.unnest()
+        inside = ExpressionLift(self._text, names.resolve, lifter.parameters)
+        if not isinstance(anchor, exp.Column) or key_space(lifter.lift(anchor), self._names.sources) != ("", ""):
+            return None
+        for first, second in (parts.ordered, parts.ordered[::-1]):
+            keys = [*parts.equal, first]
+            if not all(_by_column(one, lifter, inside) for one in keys):
+                continue
+            if inside.lift(second.inner).type not in _SORTED or lifter.lift(first.outer).type not in _SORTED:
+                continue
+            pairs = Pairs(self._block, self._names, names, partial(self._is_outer, names=names))
+            columns = [one.outer.unnest() for one in keys]
+            inner = exp.Select(expressions=[one.inner.copy() for one in (*keys, second)])
+            inner.set("from_", query.args["from_"].copy())
+            inner.set("joins", [join.copy() for join in query.args.get("joins") or ()])
+            own = [part.copy() for part in parts.own]
+            inner.set("where", exp.Where(this=conjunction(own)) if own else None)
+            outer = pairs.half([column for column in columns if isinstance(column, exp.Column)])
+            ends = _ENDS[second.kind]
+            select = ordered_groups(inner, outer, keys=len(parts.equal), kind=first.kind, ends=ends)
+            source, found = self._beside(lifter, select, [(one.outer, one.node) for one in keys], node)
+            held = [*self._outside(lifter, parts), self._extreme(lifter, second, source, found[-len(ends) :])]
+            return held[0] if len(held) == 1 else build("and", tuple(held))
+        return None
+
+    def _extreme(
+        self, lifter: ExpressionLift, one: _Comparison, source: Source, columns: Sequence[Column]
+    ) -> Expression:
+        """Whether one of the extremes compares as it should with the value outside."""
+        outer, operator = lifter.lift(one.outer), _OPERATORS[one.kind]
+        compared = [lifter.make(one.node, operator, self._column(source, end), outer) for end in columns]
+        whole = compared[0] if len(compared) == 1 else build("or", tuple(compared))
+        return build("coalesce", (whole, _FALSE))
+
     def _paired(
         self, lifter: ExpressionLift, query: exp.Select, parts: Parts, value: exp.Expr | None, node: exp.Expr
     ) -> tuple[Source, list[Column]]:
@@ -423,3 +465,11 @@ def is_outer(column: exp.Column, inner: SourceNames, outer: SourceNames) -> bool
     """Whether a column of a nested query is of the row outside: no name inside is it, not even an ambiguous one."""
     inside = inner.relation_of(column.table) is not None if column.table else inner.knows(column.name)
     return not inside and outer.is_source(column)
+
+
+def _by_column(one: _Comparison, outside: ExpressionLift, inside: ExpressionLift) -> bool:
+    """Whether a column of a table outside is compared, with a value of its type."""
+    if not isinstance(one.outer.unnest(), exp.Column):
+        return False
+    found = outside.lift(one.outer)
+    return isinstance(found, ColumnRef) and inside.lift(one.inner).type is found.type

@@ -101,7 +101,7 @@ class Pairs:
         """The groups of pairs: the keys, and the value where one is asked for. Requires: `keys` was called."""
         names = [name for name, _ in self._read.values()]
         link, *others = [self._changed(part.copy()) for part in conditions]
-        half = exp.Subquery(this=self._half(each_once=value is not None), alias=exp.TableAlias(this=_name(_OUTSIDE)))
+        half = exp.Subquery(this=self.half(each_once=value is not None), alias=exp.TableAlias(this=_name(_OUTSIDE)))
         keys = [_column(name) for name in names]
         shown = [*keys, *([] if value is None else [value.copy()])]
         select = exp.Select(
@@ -114,9 +114,11 @@ class Pairs:
         select.set("where", exp.Where(this=conjunction(held)) if held else None)
         return select
 
-    def _half(self, *, each_once: bool) -> exp.Select:
+    def half(self, given: Sequence[exp.Column] | None = None, *, each_once: bool = False) -> exp.Select:
         """The rows outside, as far as conditions read them: all of what the block's FROM joins, or one item of it."""
-        columns = [(name, column) for name, column in self._read.values()]
+        columns = list(self._read.values())
+        if given is not None:
+            columns = [(f"outside{place}", column) for place, column in enumerate(given)]
         found = [self._outer.find(column)[0].relation for _, column in columns]
         items = [self._block.args["from_"].this, *(join.this for join in self._block.args.get("joins") or ())]
         named = [item for item in items if self._outer.relation_of(item.alias_or_name) == found[0]]

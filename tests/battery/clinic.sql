@@ -1077,3 +1077,21 @@ SELECT COUNT(*), COUNT(v.c) FROM patients p LEFT JOIN (SELECT patient_id, cost *
 
 -- answered
 SELECT COUNT(*), COUNT(v.cost) FROM patients p LEFT JOIN (SELECT patient_id, cost FROM visits) v ON v.patient_id = p.patient_id AND (p.age > 50 OR v.cost > 9)
+
+-- answered
+SELECT COUNT(*) FROM visits v WHERE NOT EXISTS (SELECT 1 FROM visits w WHERE w.patient_id = v.patient_id AND w.visit_date >= v.visit_date AND w.cost <> v.cost)
+
+-- answered
+SELECT COUNT(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits w WHERE w.patient_id = v.patient_id AND w.department = v.department AND w.visit_date < v.visit_date AND w.cost <= v.cost * 0.5)
+
+-- answered
+SELECT COUNT(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits w WHERE w.patient_id = v.patient_id AND w.visit_date <> v.visit_date AND w.cost > v.cost + 10)
+
+-- answered
+SELECT COUNT(*) FROM visits v JOIN patients p USING (patient_id) WHERE EXISTS (SELECT 1 FROM visits w WHERE w.patient_id = v.patient_id AND w.visit_date <= v.visit_date AND w.cost < p.age * 3 AND w.department = 'General')
+
+-- answered
+SELECT p.sex, COUNT(*) FROM patients p WHERE NOT EXISTS (SELECT 1 FROM visits w WHERE w.patient_id = p.patient_id AND w.length_of_stay_days > p.age AND w.hospital_id < p.age) GROUP BY p.sex
+
+-- answered
+SELECT COUNT(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits w WHERE w.patient_id = v.patient_id AND w.cost > v.cost AND w.cost < v.cost * 1.2)

@@ -13,7 +13,7 @@ import pytest
 from sqlglot import exp
 
 from privacy.policy import ColumnType
-from sql_rewrite import apart_sides, full_joins, group_keys, join_order
+from sql_rewrite import apart_sides, correlated_order, full_joins, group_keys, join_order
 from sql_rewrite.aggregate_calls import AggregateReader
 from sql_rewrite.correlated_pairs import Pairs
 from sql_rewrite.expressions import Expression, Literal
@@ -113,6 +113,9 @@ def test_a_condition_that_is_lost_is_seen(opened: dict[str, Clinic], monkeypatch
         (Pairs, "select", _in_turn,
          "SELECT SUM((SELECT COUNT(*) FROM visits w WHERE w.patient_id = v.patient_id AND w.department < "
          "v.department)) FROM visits v"),
+        (correlated_order, "FIRST", {**correlated_order.FIRST, exp.GT: (True, "CURRENT ROW")},
+         "SELECT COUNT(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits w WHERE w.patient_id = v.patient_id AND "
+         "w.visit_date > v.visit_date AND w.cost >= v.cost)"),
         (join_order, "_outer", lambda source, found, dataset: found,
          "SELECT COUNT(v.c) FROM patients p LEFT JOIN (SELECT patient_id, COALESCE(cost, 3) AS c FROM visits "
          "WHERE cost > 400) v ON v.patient_id = p.patient_id"),
@@ -123,7 +126,7 @@ def test_a_condition_that_is_lost_is_seen(opened: dict[str, Clinic], monkeypatch
          "SELECT COUNT(*) FROM patients p LEFT JOIN visits v ON v.patient_id = p.patient_id AND "
          "(p.age > 50 OR v.cost > 400)"),
     ],
-    ids=["missing values", "pairs that count twice", "computed of nothing", "lost conditions", "exchanged sides"],
+    ids=["missing values", "counted twice", "peers", "computed of nothing", "lost conditions", "exchanged sides"],
 )  # fmt: skip
 def test_what_is_wrong_of_pairs_is_seen(
     opened: dict[str, Clinic], monkeypatch: pytest.MonkeyPatch, where: object, name: str, planted: object, asked: str

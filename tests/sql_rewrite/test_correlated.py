@@ -9,6 +9,7 @@ import pytest
 from privacy.bounds import AutomaticContribution
 from sql_rewrite.bound import BoundedCore, bound
 from sql_rewrite.contribution import Contribution
+from sql_rewrite.cost import check_work
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
 from sql_rewrite.plan import Core
@@ -129,6 +130,16 @@ def test_what_is_refused(condition: str) -> None:
     finding = refused(f"SELECT COUNT(*) FROM visits AS v WHERE {condition}")
     assert finding.code == "correlated_subquery", finding
     assert finding.instead
+
+
+def test_two_comparisons_take_the_time_of_a_sort() -> None:
+    """Shows that a thousand rows of each unit are not tried with one another, and three comparisons are too many."""
+    asked = f"SELECT COUNT(*) FROM visits AS v WHERE EXISTS (SELECT 1 {_OTHERS} AND w.day > v.day AND w.cost > v.cost"
+    found = core(f"{asked})")
+    check_work([found])
+    assert rows_of_unit(found.core.sources) == 1_000
+    finding = refused(f"{asked} AND w.visit_id <> v.visit_id)")
+    assert finding.code == "too_large"
 
 
 def test_a_comparison_of_two_types_is_refused_where_it_stands() -> None:
