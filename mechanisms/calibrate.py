@@ -40,6 +40,7 @@ __all__ = [
     "evenly",
     "is_histogram",
     "losses",
+    "needed_parts",
     "part_of",
     "split_of",
 ]

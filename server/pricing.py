@@ -409,18 +409,22 @@ def _covering(cores: Sequence[CoreStatistics], nominal: Price, floor: Floor, kno
     Each core's own split stays, and no statistic gets less. With fixed parts where that costs no more: then all of it
     may have to be raised. Errors: ValueError as `Floor.least`.
     """
-    own, parts = list[Fraction](), list[Fraction]()
+    needs, amounts = list[tuple[int, ...]](), list[Fraction]()
     for core in cores:
-        needs = nominal.parts[len(parts) : len(parts) + len(core.statistics)]
-        need = nominal.amount * sum(needs) / sum(nominal.parts)
+        place = sum(map(len, needs))
+        needs.append(nominal.parts[place : place + len(core.statistics)])
+        need = nominal.amount * sum(needs[-1]) / sum(nominal.parts)
         alone = known.once(
             ("alone", core.name, floor, nominal.family),
             partial(floor.least, (core,), nominal.family, nominal.delta, Calibrations()),
         )
-        own.append(max(need, alone.amount))
-        parts += [own[-1] * one / sum(needs) for one in needs]
-    whole = tuple(math.ceil(one * _FINE / max(parts)) for one in parts)
-    price = replace(nominal, amount=sum(own, Fraction(0)) * (1 + Fraction(len(parts), _FINE)), parts=whole)
+        amounts.append(max(need, alone.amount))
+    rates = [amount / sum(own) for amount, own in zip(amounts, needs, strict=True)]
+    # Whole multiples of each core's own parts, so that its split is the one that it always has.
+    times = [math.ceil(rate * _FINE / max(rates)) for rate in rates]
+    parts = tuple(one * many for own, many in zip(needs, times, strict=True) for one in own)
+    amount = sum(amounts, Fraction(0)) * (1 + Fraction(sum(nominal.parts), _FINE))
+    price = replace(nominal, amount=amount, parts=parts)
     even = evenly(cores, nominal)
     covers = floor.covered(cores, known.losses(cores, price))
     return price if price.amount < even.amount and covers else even

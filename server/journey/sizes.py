@@ -7,6 +7,7 @@ a half width with them, and everything after that is a question for that half wi
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,10 +16,10 @@ from functools import partial
 
 from accountant.ledger import Ledger
 from accountant.request import Reuse, StoredRelease
-from mechanisms.calibrate import UNKNOWN_WIDTH
+from mechanisms.calibrate import UNKNOWN_WIDTH, needed_parts, split_of
 from mechanisms.estimates import linear_form, linear_half_width
 from mechanisms.estimators.estimator import Form
-from mechanisms.families import FAMILIES
+from mechanisms.families import FAMILIES, Law, NoiseFamily, Price
 from mechanisms.interval import two_sided_alpha
 from mechanisms.measurement import Measurement
 from mechanisms.released_table import ReleasedTable
@@ -86,7 +87,7 @@ class Sizes:
             for core, key in zip(prepared.cores, keys, strict=True)
             if core.described.name not in prepared.plan.unshown
         ]
-        stored = [self._own(question, core, key) for core, key in cores]
+        stored = [self._own(question, prepared, core, key) for core, key in cores]
         widths: list[Fraction] = []
         for table in stored:
             own = None if table is None else _own_width(table, question.relative, alpha)
@@ -129,17 +130,17 @@ class Sizes:
             return None
         alpha, widths = two_sided_alpha(question.confidence, cells), list[float]()
         for core, key in zip(prepared.cores, prepared.keys, strict=True):
-            table = None if core.norms else self._own(question, core, key)
+            table = None if core.norms else self._own(question, prepared, core, key)
             if table is None:
                 return None
             widths += [linear_half_width(measurement, form, alpha) for _, measurement, form in _linear(table)]
         return _picos(Fraction(max(widths)) * _SERVES) if widths else None
 
-    def _own(self, question: Question, core: BoundedCore, key: str) -> ReleasedTable | None:
+    def _own(self, question: Question, prepared: Prepared, core: BoundedCore, key: str) -> ReleasedTable | None:
         """The asker's best stored release of a core with public groups."""
         if core.described.keys.domain is None:
             return None
-        best = self._best(question, core, key, [Fraction(0)])
+        best = self._best(question, prepared, core, key, [Fraction(0)])
         return None if best is None else from_stored(best.body, core.described.name, question.confidence)
 
     def _read(self, question: Question, prepared: Prepared, core: BoundedCore, key: str) -> StoredRelease | None:
@@ -149,25 +150,47 @@ class Sizes:
         deltas = [Fraction(0)]
         if core.described.keys.selection is not None:
             deltas = [(question.delta or policy) / selecting, policy]
-        return self._best(question, core, key, deltas)
+        return self._best(question, prepared, core, key, deltas)
 
     def _best(
-        self, question: Question, core: BoundedCore, key: str, deltas: Sequence[Fraction]
+        self, question: Question, prepared: Prepared, core: BoundedCore, key: str, deltas: Sequence[Fraction]
     ) -> StoredRelease | None:
         """The asker's best stored release of a core's key, in any family of noise that may answer."""
         best = None
         families = FAMILIES if question.noise is None else (question.noise,)
         asked = [
-            (family, law)
+            (family, law, split)
             for family in families
-            for law in dict.fromkeys((law_of(core.described, family, pure=True), None))
+            for law in _laws(core, family)
+            for split in ("", *_splits(prepared, core, family))
         ]
-        for (family, law), delta in itertools.product(asked, deltas):
-            named = release_key(key, family, delta=delta, law=law)
+        for (family, law, split), delta in itertools.product(asked, deltas):
+            named = release_key(key, family, delta=delta, law=law, split=split)
             found = self._ledger.find_release(named, principal=question.principal)
             if found is not None and (best is None or found.quality > best.quality):
                 best = found
         return best
+
+
+def _laws(core: BoundedCore, family: NoiseFamily) -> tuple[Law | None, ...]:
+    """The laws that releases of a core may have in a family of noise."""
+    law = law_of(core.described, family, pure=True)
+    return (None,) if law is None else (law, *law.between, None)
+
+
+def _splits(prepared: Prepared, core: BoundedCore, family: NoiseFamily) -> Iterator[str]:
+    """How a width may have split the price of a core by need; nothing where its statistics have their fixed parts."""
+    cores = prepared.priced
+    if all(one.described.name != core.described.name for one in prepared.cores) or len(core.described.statistics) < 2:
+        return
+    promised = [one for one in cores if one.name not in prepared.plan.unshown]
+    found = set[str]()
+    for pure in (False, True):
+        fixed = Price(family, Fraction(1), Fraction(0), pure)
+        with contextlib.suppress(ValueError):
+            by_need = replace(fixed, parts=needed_parts(cores, promised, fixed))
+            found.add(split_of(core.described, cores, by_need))
+    yield from sorted(found - {""})
 
 
 def _linear(table: ReleasedTable) -> Iterator[tuple[str, Measurement, Form]]:

@@ -88,6 +88,8 @@ def test_a_split_release_serves_its_width_and_what_it_holds(services: Services, 
     assert asked(services, "SELECT SUM(age) FROM people", who, epsilon=None, half_width=Fraction(401))["accounting"][
         "reused"
     ]
+    relative = asked(services, SUMS, who, epsilon=None, relative=Fraction(1))  # its sizes are those of the release
+    assert relative["accounting"]["reused"]
     again = asked(services, SUMS, who, epsilon=first["accounting"]["charged"][0]["epsilon"])
     assert not again["accounting"]["reused"]
 
