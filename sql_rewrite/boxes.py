@@ -7,7 +7,10 @@
 
 A *place* is a column whose public values a condition or a key can be evaluated for (or a key that is none, as it is). A
 box says of each of its values in which block of the core it is, or that the core leaves it out; cells of the core are
-the products of blocks. Boxes of the same rows, without all such conditions, have the same `wide`.
+the products of blocks. Of a whole number whose values are not public, conditions and keys that compare it with
+constants alone are the same for all numbers between two of these: its "values" are then the constants and the gaps
+between them (a *line*), which `aligned` makes equal for several boxes. Boxes of the same rows, without all such
+conditions, have the same `wide`.
 
 **Claim.** Let x be the sums of a statistic over the finest cells (products of values) of the rows without those
 conditions. The sums of a core with a box are A x, where A has a row for each product of its blocks, with ones for the
@@ -24,25 +27,29 @@ What is linear in x is estimated from any of them (mechanisms/least_squares.py).
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
-from privacy.policy import Dataset, KeyValue
+from privacy.policy import ColumnType, Dataset, KeyValue
 from privacy.refusal import Refused
 from sql_rewrite.bounded import BoundedCore
 from sql_rewrite.contribution import Contribution
 from sql_rewrite.evaluate import as_key, closed_domain, evaluate, is_exact, is_quick
-from sql_rewrite.expressions import ColumnRef, Expression, columns_of, form_of
+from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, columns_of, form_of, walk
 from sql_rewrite.finer_groups import VALUES_MAX, coarse_of, key_digest, values_of_key
 from sql_rewrite.functions import build
 from sql_rewrite.reachable import conjuncts
 from sql_rewrite.unit_facts import steady_relations
 
-__all__ = ["ATOMS_MAX", "Box", "Equations", "Sum", "box_of", "equations", "rows_within"]
+__all__ = ["ATOMS_MAX", "Box", "Equations", "Sum", "aligned", "box_of", "equations", "rows_within"]
+
+_ENDS_MAX = 64
+"""Most constants that one column is compared with."""
 
 ATOMS_MAX = 64
 """Most sets of cells that the boxes of one estimate tell apart."""
@@ -62,6 +69,9 @@ class Box:
 
     places: Mapping[str, tuple[int, ...]]
     keys: tuple[tuple[str, int], ...]
+    lines: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """The constants of places that are lines, in order. Their values are: what is below, then each constant and what is
+    above it, up to the next one; NULL last, where it may be."""
 
     @property
     def grouped(self) -> frozenset[str]:
@@ -105,12 +115,12 @@ def box_of(bounded: BoundedCore, dataset: Dataset) -> tuple[str, Box] | None:
     told: dict[object, tuple[ColumnRef, list[Expression]]] = {}
     rest = []
     for part in () if core.where is None else conjuncts(core.where):
-        column = _column_of(part)
+        column = _column_of(part) or _line_of(part)
         if column is None:
             rest.append(part)
         else:
             told.setdefault(form_of(column), (column, []))[1].append(part)
-    by_key = [_column_of(key) for _, key in core.keys]
+    by_key = [_column_of(key) or _line_of(key) for _, key in core.keys]
     known = [column for column in by_key if column is not None]
     for column in known:
         told.setdefault(form_of(column), (column, []))
@@ -122,14 +132,20 @@ def box_of(bounded: BoundedCore, dataset: Dataset) -> tuple[str, Box] | None:
         return None
     if not contribution.one_row and any(ref.relation not in steady for ref in read):
         return None
-    places, keys = dict[str, tuple[int, ...]](), list[tuple[str, int]]()
+    places, keys, lines = dict[str, tuple[int, ...]](), list[tuple[str, int]](), dict[str, tuple[int, ...]]()
     names = {}
     try:
         for form, (column, conditions) in told.items():
-            name, values = values_of_key(core, column, where, dataset)
-            names[form] = name
             at = next((place for place, one in enumerate(by_key) if one is not None and form_of(one) == form), None)
             expression = None if at is None else core.keys[at][1]
+            if _is_open(column):
+                read_here = [*conditions, *(() if expression is None else (expression,))]
+                name, ends = _line(column, dataset), _ends(read_here)
+                values: Sequence[KeyValue] = _points(ends) if column.nullable else _points(ends)[:-1]
+                lines[name] = ends
+            else:
+                name, values = values_of_key(core, column, where, dataset)
+            names[form] = name
             places[name] = _blocks(column, values, conditions, expression, () if at is None else domains[at])
     except (Refused, KeyError):
         return None
@@ -140,7 +156,101 @@ def box_of(bounded: BoundedCore, dataset: Dataset) -> tuple[str, Box] | None:
         keys.append((name, len(domains[place])))
     grouped = {name for name, _ in keys}
     told_apart = {name: blocks for name, blocks in places.items() if name in grouped or any(blocks)}
-    return wide, Box(told_apart, tuple(keys))
+    return wide, Box(told_apart, tuple(keys), {name: ends for name, ends in lines.items() if name in told_apart})
+
+
+_COMPARED = frozenset({"=", "<>", "<", "<=", ">", ">=", "in", "is_distinct_from", "is_not_distinct_from"})
+_JOINED = frozenset({"and", "or", "not", "case", "is_null", "is_not_null"})
+_FAR = 2**62
+
+
+def _is_open(column: ColumnRef) -> bool:
+    return closed_domain(column) is None
+
+
+def _line_of(expression: Expression) -> ColumnRef | None:
+    """The only column of an expression that compares it with whole constants alone; None where there is none."""
+    columns = {form_of(column): column for column in columns_of(expression)}
+    if len(columns) != 1 or len(_ends([expression])) > _ENDS_MAX:
+        return None
+    (column,) = columns.values()
+    whole = column.type is ColumnType.INTEGER and column.other is None and _is_open(column)
+    return column if whole and not isinstance(expression, ColumnRef) and _compares(expression) else None
+
+
+def _compares(node: Expression) -> bool:
+    """Whether a truth value, or one of several constants, follows from comparisons of a column with constants."""
+    if isinstance(node, Literal):
+        return True
+    if not isinstance(node, Call):
+        return False
+    if node.operator in _COMPARED or node.operator in ("is_null", "is_not_null"):
+        sides = node.arguments
+        if any(isinstance(one, ColumnRef) for one in sides):
+            return all(isinstance(one, ColumnRef) or _is_whole(one) for one in sides)
+    return node.operator in _JOINED and all(map(_compares, node.arguments))
+
+
+def _is_whole(node: Expression) -> bool:
+    """Whether a node is a whole constant that leaves room beside it."""
+    return isinstance(node, Literal) and isinstance(node.value, int) and abs(node.value) < _FAR
+
+
+def _ends(expressions: Sequence[Expression]) -> tuple[int, ...]:
+    """The whole constants in expressions, in order: more than are compared do no harm."""
+    found = {
+        node.value
+        for expression in expressions
+        for node in walk(expression)
+        if isinstance(node, Literal) and type(node.value) is int and abs(node.value) < _FAR
+    }
+    return tuple(sorted(found))
+
+
+def _points(ends: Sequence[int]) -> tuple[int | None, ...]:
+    """A number of each value of a line: below, each constant and what is above it, NULL.
+
+    Where nothing is between two constants the number is the second one: no row is there, so any block is true of it.
+    """
+    if not ends:
+        return (0, None)
+    return (ends[0] - 1, *[number for end in ends for number in (end, end + 1)], None)
+
+
+def _line(column: ColumnRef, dataset: Dataset) -> str:
+    """The digest of a line."""
+    return key_digest(column, ("line", column.nullable), dataset)
+
+
+def aligned(boxes: Sequence[Box]) -> list[Box]:
+    """The boxes with the same values of each line: those of all their constants, without values that no row has."""
+    ends: dict[str, set[int]] = {}
+    for box in boxes:
+        for name, own in box.lines.items():
+            ends.setdefault(name, set()).update(own)
+    return [_on(box, {name: tuple(sorted(own)) for name, own in ends.items()}) for box in boxes] if ends else [*boxes]
+
+
+def _on(box: Box, ends: Mapping[str, tuple[int, ...]]) -> Box:
+    """A box with these constants of its lines, which have its own among them."""
+    places = dict(box.places)
+    for name, own in box.lines.items():
+        blocks, found = box.places[name], list[int]()
+        numbers = _numbers(ends[name])
+        for number in numbers if len(blocks) == 2 * len(own) + 2 else numbers[:-1]:
+            if number is None:
+                found.append(blocks[-1])
+                continue
+            at = bisect.bisect_left(own, number)
+            found.append(blocks[2 * at + (at < len(own) and own[at] == number)])
+        places[name] = tuple(found)
+    return Box(places, box.keys, box.lines)
+
+
+def _numbers(ends: Sequence[int]) -> list[int | None]:
+    """A number of each value of a line that a row may have."""
+    points = _points(ends)
+    return [number for place, number in enumerate(points) if number is None or number not in points[:place]]
 
 
 def _column_of(expression: Expression) -> ColumnRef | None:
@@ -191,6 +301,7 @@ def rows_within(asked: Box, held: Box) -> list[list[int]] | None:
 
     Requires: both are of the same rows.
     """
+    asked, held = aligned([asked, held])
     by_key: list[list[list[int]]] = []  # of each key of the asked one: of each of its values, those of the held key
     free: dict[str, list[int]] = {}
     for name in {*asked.places, *held.places}:
@@ -229,6 +340,7 @@ def equations(asked: Box, held: Sequence[Box]) -> Equations | None:
     Requires: all are of the same rows, and the first one has no keys.
     """
     assert not asked.keys
+    asked, *held = aligned([asked, *held])
     names = sorted({name for box in (asked, *held) for name in box.places})
     classes: list[int] = []
     factors: list[list[list[tuple[frozenset[int], tuple[int, ...]]]]] = [[] for _ in held]

@@ -66,7 +66,8 @@ def box_to_plain(box: Box) -> dict[str, Json]:
         name: [number for block, same in itertools.groupby(blocks) for number in (sum(1 for _ in same), block)]
         for name, blocks in box.places.items()
     }
-    return {"places": runs, "keys": [[name, size] for name, size in box.keys]}
+    lines: dict[str, Json] = {name: list(ends) for name, ends in box.lines.items()}
+    return {"places": runs, "keys": [[name, size] for name, size in box.keys], "lines": lines}
 
 
 def box_from_plain(stored: Mapping[str, Any]) -> Box:
@@ -76,9 +77,12 @@ def box_from_plain(stored: Mapping[str, Any]) -> Box:
         pairs = zip(runs[::2], runs[1::2], strict=True)
         places[str(name)] = tuple([int(block) for times, block in pairs for _ in range(int(times))])
     keys = tuple([(str(name), int(size)) for name, size in stored["keys"]])
-    if any(name not in places for name, _ in keys):
-        raise ValueError("a key is a place")
-    return Box(places, keys)
+    lines = {str(name): tuple(map(int, ends)) for name, ends in stored.get("lines", {}).items()}
+    if any(name not in places for name in (*lines, *(name for name, _ in keys))):
+        raise ValueError("a key is a place, and so is a line")
+    if any(len(places[name]) - 2 * len(ends) not in (1, 2) for name, ends in lines.items()):
+        raise ValueError("a line has a value below, and two for each constant")
+    return Box(places, keys, lines)
 
 
 def join(asked: Box, estimands: Sequence[str], pieces: Sequence[Piece]) -> Joined | None:

@@ -21,6 +21,7 @@ Analyst = Callable[..., str]
 MOMENTS = "SELECT COUNT(*), AVG(age), VARIANCE(age) FROM people"
 BY_BOTH = "SELECT sex, age < 40 AS young, COUNT(*), AVG(age), SUM(age) FROM people GROUP BY sex, young"
 JOINED = "SELECT COUNT(*), AVG(v.cost) FROM visits v JOIN people p ON v.person_id = p.person_id"
+ATOMS = "SELECT COUNT(*) FILTER (WHERE age < 50), COUNT(*) FILTER (WHERE age >= 50 AND age < 70) FROM people"
 BY_SEX_ALONE = "SELECT sex, COUNT(*) FROM people GROUP BY sex"
 BY_SEX_AND_AGE = "SELECT sex, age < 40 AS young, COUNT(*) FROM people GROUP BY sex, young"
 VISITED = "SELECT COUNT(*) FROM visits v JOIN people p ON v.person_id = p.person_id"
@@ -57,6 +58,9 @@ def is_free(answer: dict[str, Any]) -> bool:
         (BY_BOTH, "SELECT SUM(age) FROM people WHERE sex IS NULL"),
         (BY_BOTH, "SELECT age < 40 AS young, COUNT(*) FROM people WHERE sex = 'male' GROUP BY young"),
         (f"{JOINED} GROUP BY p.sex", JOINED),
+        (ATOMS, "SELECT COUNT(*) FROM people WHERE age <= 49"),
+        (ATOMS, "SELECT COUNT(*) FROM people WHERE NOT age BETWEEN 50 AND 69"),
+        ("SELECT age < 40 AS young, COUNT(*) FROM people GROUP BY young", "SELECT COUNT(*) FROM people WHERE age > 39"),
     ],
 )
 def test_what_stored_sums_determine_is_free(services: Services, analyst: Analyst, first: str, then: str) -> None:
@@ -100,6 +104,12 @@ OTHERS = "SELECT COUNT(*) FROM people WHERE sex IS DISTINCT FROM 'male'"
         ((TOTAL, MEN), OTHERS, {0: 1, 1: -1}, 2.0),  # a total less a part
         ((BY_SEX_ALONE, YOUNG), TOTAL, {}, 6 / 5),  # two marginals: of three groups and of two
         ((TOTAL, BY_SEX_ALONE), TOTAL, {}, 3 / 4),  # a total and its parts
+        (
+            (f"{TOTAL} WHERE age < 60", f"{TOTAL} WHERE age < 30"),
+            f"{TOTAL} WHERE age BETWEEN 30 AND 59",
+            {0: 1, 1: -1},
+            2.0,
+        ),
         ((MEN, f"{TOTAL} WHERE sex IN ('female', 'male')"), f"{TOTAL} WHERE sex = 'female'", {0: -1, 1: 1}, 2.0),
         ((BY_SEX_ALONE, BY_SEX_AND_AGE), BY_SEX_ALONE, {}, 2 / 3),  # the same groups twice, once in two halves each
         (
@@ -166,6 +176,7 @@ MUST_PAY = [
     ("SELECT sex, MEDIAN(age) FROM people GROUP BY sex", "SELECT MEDIAN(age) FROM people", {}),
     ("SELECT sex, COUNT(*) FROM people WHERE age < 40 GROUP BY sex", "SELECT COUNT(*) FROM people", {}),
     ("SELECT COUNT(*), AVG(age) FROM people", "SELECT AVG(age) FROM people WHERE sex = 'male'", {}),
+    (ATOMS, "SELECT COUNT(*) FROM people WHERE age < 51", {}),
     ("SELECT COUNT(*) FROM visits WHERE cost < 50", "SELECT COUNT(*) FROM visits WHERE cost >= 50", {}),
     ("SELECT COUNT(*), AVG(age) FROM people", "SELECT VARIANCE(age) FROM people", {}),
     ("SELECT COUNT(*), AVG(age) FROM people", "SELECT AVG(age + 1) FROM people", {}),

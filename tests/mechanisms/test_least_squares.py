@@ -22,7 +22,7 @@ from mechanisms.noisy_sums import NoisySums
 from privacy.aggregate import AggregateFunction
 from privacy.statistic import Estimate
 from server.journey.joining import Piece, box_from_plain, box_to_plain, join
-from sql_rewrite.boxes import Box, equations, rows_within
+from sql_rewrite.boxes import Box, aligned, equations, rows_within
 from tests.audit.recorder import FixedBits
 from tests.mechanisms.test_summed import measured, true_sums
 
@@ -193,6 +193,27 @@ def test_what_boxes_say_is_true_of_random_tables() -> None:
                 assert sum(cells_of(held, table)[row] for row in rows[0]) == truth
     assert together > 20
     assert within > 20
+
+
+def test_lines_are_the_same_whatever_constants_others_have() -> None:
+    """Each whole number is in the block that it was in, of 100 random pairs of lines, and empty gaps are left out."""
+    source = np.random.default_rng(31)
+    for turn in range(100):
+        boxes_of = []
+        for _ in range(2):
+            ends = tuple(sorted(set(source.integers(0, 9, source.integers(0, 4)).tolist())))
+            blocks = tuple(source.integers(-1, 3, 2 * len(ends) + 1 + turn % 2).tolist())
+            boxes_of.append(Box({"a": blocks}, (("a", 3),), {"a": ends}))
+        every = sorted({end for box in boxes_of for end in box.lines["a"]})
+        there = [(every or [0])[0] - 1, *(one for end in every for one in (end, end + 1))]
+        numbers = list(dict.fromkeys(there))
+        for before, after in zip(boxes_of, aligned(boxes_of), strict=True):
+            ends, blocks = before.lines["a"], before.places["a"]
+            expected = []
+            for number in numbers:
+                below = sum(end < number for end in ends)
+                expected.append(blocks[2 * below + (number in ends)])
+            assert after.places["a"] == (*expected, *blocks[2 * len(ends) + 1 :])
 
 
 def piece(name: str, box: Box, scale: str, origins: frozenset[str] | None) -> Piece:
