@@ -41,7 +41,7 @@ _SUMS_BITS = 80
 """Sums are below this power of two: beyond that nothing is estimated."""
 
 _ROUNDS = 6
-_IDLE = Fraction(1, 10**9)
+_IDLE = 1e-9
 
 _JOINED: tuple[type[Measurement], ...] = (GaussianMeasurement, GaussianMoments, CombinedGaussian)
 
@@ -109,43 +109,32 @@ def weights_of(
     # With u = weight times deviation: of all u with B u = what is asked, the shortest one has the least variance.
     scale = float(deviations.min())
     inverse = (scale / deviations)[:, None] * np.linalg.pinv(design * (scale / deviations), rcond=1e-11)
-    target = [Fraction(one in wanted) for one in atoms]
-    weights, missing = [Fraction(0)] * len(sums), target
-    for _ in range(_ROUNDS):
-        more = inverse @ np.array([float(one) for one in missing])
-        weights = [
-            weight + Fraction(math.floor(Fraction(float(one)) * 2**_BITS), 2**_BITS)
-            for weight, one in zip(weights, more, strict=True)
-        ]
+    one_each, exact = 1 << _BITS, 1 << (_BITS - _EXACT_BITS)
+    columns = [[place[one] for one in own] for own in sums]
+    target = [one_each if one in wanted else 0 for one in atoms]
+    whole, missing, used = [0] * len(sums), target, np.ones(len(sums), dtype=bool)
+    for turn in range(_ROUNDS):
+        more = inverse @ np.array([one / one_each for one in missing])
+        if not turn:
+            used = np.abs(more) > _IDLE  # nobody has to be served what tells nothing
+        own = np.where(used, more, 0.0).tolist()
+        whole = [weight + _units(one) for weight, one in zip(whole, own, strict=True)]
         missing = list(target)
-        for weight, own in zip(weights, sums, strict=True):
-            if weight:
-                for one in own:
-                    missing[place[one]] -= weight
-        most = max((abs(one) for one in missing), default=Fraction(0))
-        if most > Fraction(1, 1000):
+        for weight, rows in zip(whole, columns, strict=True):
+            for row in rows if weight else ():
+                missing[row] -= weight
+        most = max(map(abs, missing), default=0)
+        if most > one_each // 1000:
             return None
-        if most <= Fraction(1, 2**_EXACT_BITS):
-            break
-    else:
-        return None
-    return _without_idle(weights, wanted, sums, variances)
+        if most <= exact:
+            return [Fraction(weight, one_each) for weight in whole]
+    return None
 
 
-def _without_idle(
-    weights: list[Fraction], wanted: frozenset[int], sums: Sequence[frozenset[int]], variances: Sequence[float]
-) -> list[Fraction]:
-    """The weights, again without sums that add next to nothing: nobody has to be served what tells nothing."""
-    used = [place for place, weight in enumerate(weights) if abs(weight) > _IDLE]
-    if len(used) == len(weights) or not used:
-        return weights
-    fewer = weights_of(wanted, [sums[place] for place in used], [variances[place] for place in used])
-    if fewer is None:
-        return weights
-    found = [Fraction(0)] * len(weights)
-    for place, weight in zip(used, fewer, strict=True):
-        found[place] = weight
-    return found
+def _units(weight: float) -> int:
+    """A weight in units of 2^-140, rounded down."""
+    numerator, denominator = weight.as_integer_ratio()
+    return (numerator << _BITS) // denominator
 
 
 def joined(name: str, measurements: Mapping[int, GaussianMeasurement], terms: Sequence[Term]) -> JoinedGaussian | None:
@@ -155,15 +144,21 @@ def joined(name: str, measurements: Mapping[int, GaussianMeasurement], terms: Se
     """
     used = [measurements[term.release] for term in terms]
     grid = min(one.grid for one in used)
-    variance = worst = Fraction(0)
-    rounded, draws = 0.0, 0
-    for term, one in zip(terms, used, strict=True):
-        assert factors(one) == factors(used[0])
-        variance += term.weight**2 * term.cells * one.scale_of_sums**2
-        own = carried(one) * one.grid / grid
-        worst += abs(term.weight) * term.cells * own
-        rounded += float(term.weight**2 * term.cells * own**2) / 3
+    variance, worst, rounded, draws = Fraction(0), Fraction(0), 0.0, 0
+    by_release: dict[int, tuple[int, int]] = {}
+    for term in terms:
+        weight = term.weight.numerator * (1 << _BITS) // term.weight.denominator
+        squares, lengths = by_release.get(term.release, (0, 0))
+        by_release[term.release] = squares + weight * weight * term.cells, lengths + abs(weight) * term.cells
+        one = measurements[term.release]
         draws += one.looks if isinstance(one, CombinedGaussian) else 1
+    for release, (squares, lengths) in by_release.items():
+        one = measurements[release]
+        assert factors(one) == factors(used[0])
+        own, part = carried(one) * one.grid / grid, Fraction(squares, 1 << 2 * _BITS)
+        variance += part * one.scale_of_sums**2
+        worst += Fraction(lengths, 1 << _BITS) * own
+        rounded += float(part) * float(own) ** 2 / 3
     if draws > DRAWS_MAX:
         return None
     missed = Fraction(len(terms), 2 ** (_EXACT_BITS - _SUMS_BITS))

@@ -129,10 +129,18 @@ def _alike(pieces: Sequence[Piece], estimand: str) -> list[HeldSums | None]:
         next((sums for sums in piece.sums if may_say(sums.gives, estimand) and joins(sums.measurement)), None)
         for piece in pieces
     ]
-    kinds = [None if sums is None else _kind(sums) for sums in found]
-    known = [kind for kind in kinds if kind is not None]
-    most = max(known, key=known.count, default=None)
-    return [sums if kind is not None and kind == most else None for sums, kind in zip(found, kinds, strict=True)]
+    kinds: list[tuple[object, ...]] = []
+    places = []
+    for sums in found:
+        if sums is None:
+            places.append(-1)
+            continue
+        kind = _kind(sums)
+        if kind not in kinds:
+            kinds.append(kind)
+        places.append(kinds.index(kind))
+    most = max(range(len(kinds)), key=places.count, default=None)
+    return [sums if place == most else None for sums, place in zip(found, places, strict=True)]
 
 
 def _kind(sums: HeldSums) -> tuple[object, ...]:
@@ -170,7 +178,8 @@ def _recipe(name: str, asked: Box, pieces: Sequence[Piece], held: Sequence[HeldS
         assert sums is not None
         assert isinstance(sums.measurement, GaussianMeasurement)
         noise[place] = sums.measurement
-    variances = [cells * float(noise[place].scale_of_sums) ** 2 for place, _, cells, _ in found]
+    of_draw = {place: float(one.scale_of_sums) ** 2 for place, one in noise.items()}
+    variances = [cells * of_draw[place] for place, _, cells, _ in found]
     weights = weights_of(wanted, [atoms for _, atoms, _, _ in found], variances)
     if weights is None:
         return None
