@@ -71,7 +71,7 @@ def test_skipped_tests_are_explained(tmp_path: Path, workers: str) -> None:
     ],
 )
 def test_arguments_go_through_to_pytest(given: list[str], expected: list[str]) -> None:
-    """Two workers unless the caller chose otherwise."""
+    """Three workers unless the caller chose otherwise."""
     assert pytest_arguments(given) == expected
 
 

@@ -130,6 +130,7 @@ def test_a_model_is_charged_once_fitted_and_read_again(clinic: Clinic, monkeypat
         assert csv.status_code == 406
 
 
+@pytest.mark.sparse(2)
 @pytest.mark.parametrize("method", ["gradient_clipping", "sufficient_statistics"])
 def test_the_other_methods_predict_as_well(shared: Clinic, method: str) -> None:
     """Shows each method, on rows of which a unit has several: their weights point the same way."""
@@ -266,6 +267,7 @@ def test_rows_that_say_nothing_have_an_honest_answer(shared: Clinic, sql: str, w
         assert [part["epsilon"] for part in usual["charged"]] == [part["epsilon"] for part in shown["charged"]]
 
 
+@pytest.mark.sparse(2)
 @pytest.mark.parametrize("step", ["read_rows", "add_up"])
 def test_a_failure_is_opaque_and_stays_charged(shared: Clinic, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     """Shows one outcome for whatever goes wrong once rows may have been read, and the entry that stays."""
