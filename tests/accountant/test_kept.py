@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
 from accountant.entry import EMPTY, Kept, body_hash
 from accountant.errors import LedgerRejected
 from accountant.ledger import Ledger
+from accountant.reader import LedgerReader
 from accountant.states import EntryKind
 from accountant.tables import SCHEMA
 from tests.accountant.making import analyst, core, laplace, request, root, spend
@@ -109,3 +113,14 @@ def test_no_entry_is_made_by_what_is_not_charged(
     ledger.post(again.query_id, [], b"again")
     assert [entry.kind for entry in ledger.entries(leaf.id)] == ["grant", "reserve", "post"]
     read_all(open_ledger("other"), again.query_id)
+
+
+def test_a_ledger_that_is_opened_for_reading_cannot_be_written(ledger: Ledger, asked: str, url: str) -> None:
+    """On both databases: the database refuses, the audit and an export are read, and the mark is compared."""
+    with contextlib.closing(LedgerReader(url)) as reader, reader._engine.connect() as connection:
+        with pytest.raises(DBAPIError, match=r"(?i)read-?only"):
+            connection.execute(text("UPDATE accounts SET spent_pure = 0"))
+        connection.rollback()
+        assert reader.audit() == ledger.audit()
+        assert b"".join(reader.export(now=1)) == b"".join(ledger.export(now=1))
+        assert (reader.behind, reader.query(asked) == ledger.query(asked)) == (False, True)

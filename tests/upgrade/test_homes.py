@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.accountant.exported import Program
 from tests.upgrade.homes import LEFT, OldHome, archive_of
 from tests.upgrade.recipes import (
     BATCH,
@@ -372,3 +373,12 @@ def test_asked_names_what_was_answered(old: OldHome) -> None:
         assert stored is not None
         assert stored.answer is not None
         assert json.loads(stored.answer)["id"] == asked["answer"]["id"]
+
+
+def test_an_export_of_the_home_agrees(old: OldHome) -> None:
+    """Shows that the auditor's program finds every price, balance, path and limit of earlier versions in order."""
+    assert old.services is not None
+    verifier = Program.Verifier()
+    verifier.read(old.services.ledger.export(now=1), {})
+    assert verifier.findings == []
+    assert verifier.counts["entry"] >= len(old.entries) > 0
