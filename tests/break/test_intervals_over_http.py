@@ -285,7 +285,7 @@ def test_intervals_of_sums_of_atoms_hold(town: Town, noise: str, monkeypatch: py
         return every
 
     who, options = town.analyst(), {"noise": noise, "spend": {"epsilon": "0.1"}}
-    times = 2_000 if town.blocks == FULL else 20
+    times = 400 if town.blocks == FULL else 20
     assert too_few(found(times)) == {}
     if town.blocks == FULL:
         twice_as_wide(monkeypatch)

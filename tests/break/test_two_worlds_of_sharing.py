@@ -135,7 +135,7 @@ def spend(epsilon: str) -> dict[str, str]:
 async def in_one_account(audit: Audit, ask: Ask) -> Told:
     """Gaussian noise, then Laplace noise as long as the account pays: the whole bounds what all of it tells."""
     sql, score = "SELECT COUNT(*) AS n FROM people WHERE age > 99", 0.0
-    for noise, epsilon, most in (("gaussian", "0.1", 1), ("laplace", "0.5", 24)):
+    for noise, epsilon, most in (("gaussian", "0.1", 1), ("laplace", "0.5", 40)):
         for _ in range(most):
             answer = await ask(sql, noise=noise, spend=spend(epsilon), reuse="none")
             if "rows" not in answer:
@@ -149,9 +149,9 @@ async def in_one_account(audit: Audit, ask: Ask) -> Told:
 
 
 async def sharpened(audit: Audit, ask: Ask) -> Told:
-    """A sum that is made more precise four times: its mean, and that of what was drawn for each of them."""
+    """A sum that is made more precise six times: its mean, and that of what was drawn for each of them."""
     precision, last, drawn = 0.0, 0.0, list[float]()
-    for step in range(5):
+    for step in range(7):
         answer = await ask("SELECT SUM(age) AS s FROM people", noise="gaussian", spend=spend(f"{1 + step / 4:.2f}"))
         assert (answer["accounting"]["sharpened"] is not None) is (step > 0)
         value, now = answer["rows"][0][0] - OTHERS_AGES, 1 / answer["standard_errors"][0][0] ** 2
@@ -282,11 +282,11 @@ BY_DAY: tuple[tuple[Series, Plant, int], ...] = (
 """With how many series of each world."""
 
 AT_NIGHT: tuple[tuple[Series, Plant, int], ...] = (
-    (MIXED, a_hundredth_is_counted, 250),
-    (SHARPENED, the_whole_at_the_price_of_a_difference, 300),
-    (DERIVED, exact_sums_are_stored, 100),
-    (ATOMS, a_twentieth_of_the_noise, 200),
-    (OWN_MOMENTS, threshold_off, 150),
+    (MIXED, a_hundredth_is_counted, 160),
+    (SHARPENED, the_whole_at_the_price_of_a_difference, 200),
+    (DERIVED, exact_sums_are_stored, 60),
+    (ATOMS, a_twentieth_of_the_noise, 60),
+    (OWN_MOMENTS, threshold_off, 60),
 )
 
 
@@ -294,7 +294,10 @@ AT_NIGHT: tuple[tuple[Series, Plant, int], ...] = (
     ("audit", "series", "plant", "times"),
     [
         *(pytest.param("by day", *case, id=f"{case[0].name} by day") for case in BY_DAY),
-        *(pytest.param("at night", *case, id=case[0].name, marks=pytest.mark.nightly) for case in AT_NIGHT),
+        *(
+            pytest.param("at night", *case, id=case[0].name, marks=[pytest.mark.nightly, pytest.mark.timeout(3600)])
+            for case in AT_NIGHT
+        ),
     ],
     indirect=["audit"],
 )
