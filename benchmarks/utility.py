@@ -179,9 +179,9 @@ class Ours:
             for place, query in enumerate(asked.queries):
                 for row in self._rows(query.sql(), who, _rounded(each / len(asked.queries)), noise, delta):
                     group, numbers = ("", row) if query.by is None else (str(row[0]), row[1:])
-                    found.update(
-                        {(place, name, group): float(n) for name, n in zip(query.statistics, numbers, strict=True)}
-                    )
+                    # An average of noise alone is NULL: it is taken for what is not shown.
+                    cells = zip(query.statistics, numbers, strict=True)
+                    found.update({(place, name, group): float(n) for name, n in cells if n is not None})
         return found
 
     def _rows(

@@ -163,6 +163,9 @@ def _written(
 def dataset_file(table: Table) -> Path:
     """The dataset file that says of a table what everybody knows of it."""
     one = table.rows == 1
+    # A person has at most so many rows, so they are in at most so many groups, and have at most so many in one.
+    counts = ("rows_per_unit", "groups_per_unit", "rows_per_unit_and_group")
+    bounds = ", ".join(f"{count}: {table.rows}" for count in counts)
     path = table.file.with_suffix(".yaml")
     path.write_text(f"""\
 version: 2
@@ -171,7 +174,7 @@ unit: {{table: t, key: person}}
 tables:
   t:
     source: {{file: {table.file.name}}}
-    {"key: person" if one else f"contribution: {{rows_per_unit: {table.rows}}}"}
+    {"key: person" if one else f"contribution: {{{bounds}}}"}
     columns:
       person: {{type: integer, nullable: false}}
       v: {{type: integer, bounds: [{table.bounds[0]}, {table.bounds[1]}], nullable: false}}

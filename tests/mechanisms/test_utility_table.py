@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 from benchmarks import utility_law, utility_peers
-from benchmarks.utility import ACCOUNTS, REASONS, Error, error_of, line_of
+from benchmarks.utility import ACCOUNTS, REASONS, Error, Ours, error_of, line_of
 from benchmarks.utility_tables import QUESTIONS, RANGES, Query, Question, Table, groups_of, heavy, truth_of
 from mechanisms.calibrate import Price, calibrate
 from mechanisms.families import NoiseFamily
+from tests.journey.clinic import services_of
 from tests.mechanisms.support import selected_core
 
 COUNT, AVERAGE = QUESTIONS[0], QUESTIONS[2]
@@ -50,6 +51,16 @@ def test_the_first_place_is_that_with_the_least_error() -> None:
     assert line == f"| COUNT(*) | alone | 2 | laplace | **0.50 ± 0.01** | - | {REASONS[('COUNT(*)', 'alone')]} |"
     near = line_of(COUNT, ACCOUNTS[0], {**found, "a": Error(1.96, 0.02)}, "gaussian")
     assert near == "| COUNT(*) | alone | **2** | gaussian | **0.98 ± 0.03** |  |"
+
+
+@pytest.mark.slow
+def test_people_with_several_rows_are_asked_here_and_no_average_of_nobody_ends_it(tmp_path: Path) -> None:
+    """The dataset file is attached, and an average that is NULL counts as the middle of the bounds."""
+    (tmp_path / "sources").mkdir()
+    with services_of(tmp_path) as services:
+        of_groups = next(asked for asked in QUESTIONS if asked.name == "AVG by public keys")
+        ours = Ours(services, heavy(tmp_path / "sources", 40))
+        assert isinstance(ours.errors(of_groups, ACCOUNTS[1], NoiseFamily.LAPLACE, 0.0, 5), Error)
 
 
 def test_everybody_is_asked_the_same(table: Table) -> None:
