@@ -153,7 +153,14 @@ class LedgerBehind(LedgerError):
 
 
 class LedgerRejected(LedgerError):
-    """The ledger does not agree with itself: somebody changed it, or a program with a bug did."""
+    """The ledger does not agree with itself: somebody changed it, or a program with a bug did.
+
+    `before` says that a step was refused before anything was done: nothing was charged by it.
+    """
+
+    def __init__(self, what: str, *, before: bool = False) -> None:
+        self.before = before
+        super().__init__(f"the ledger does not agree with itself: {what}")
 
 
 class LedgerUnavailable(LedgerError):

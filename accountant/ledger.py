@@ -20,7 +20,7 @@ from accountant.account import Account, DeltaShares, FilterKind, Limit
 from accountant.connection import open_engine, parse_url, sqlite_path
 from accountant.continuity import Continuity, Head, OpenedFile
 from accountant.entry import GENESIS, to_micros
-from accountant.errors import LedgerBehind, LedgerUnavailable, NotMigrated, SchemaTooNew
+from accountant.errors import LedgerBehind, LedgerRejected, LedgerUnavailable, NotMigrated, SchemaTooNew
 from accountant.filter import DEFAULT_SHARES
 from accountant.highwater import HighWater, Mark
 from accountant.instance import OwnerLock
@@ -357,7 +357,7 @@ class Ledger(Reads):
         if self._writer is None:
             raise LedgerUnavailable("the ledger is closed in this process")
         if self._rejected is not None:
-            super()._reject(self._rejected)
+            raise LedgerRejected(self._rejected, before=True)
         if self._behind is not None:
             raise LedgerBehind(
                 "the ledger is older than it was: a backup was restored or its database went back, and charges are "

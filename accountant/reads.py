@@ -396,7 +396,7 @@ class Reads:
 
     def _reject(self, what: str) -> NoReturn:
         """Errors: LedgerRejected, always."""
-        raise LedgerRejected(f"the ledger does not agree with itself: {what}")
+        raise LedgerRejected(what)
 
     def _release(self, row: Columns | ReleaseRow) -> StoredRelease:
         """A stored release. Errors: LedgerRejected when its bytes are not those that were posted."""

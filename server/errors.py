@@ -270,7 +270,7 @@ def problem_of_ledger(error: LedgerError, *, spending: bool, own_account: bool =
         return Problem("not_found", what="there is no such query")
     if isinstance(error, IllegalTransition):
         return Problem("conflict", what="the query is in a state that does not allow this step")
-    if isinstance(error, LedgerRejected) and spending:
+    if isinstance(error, LedgerRejected) and spending and not error.before:
         return Problem(
             "charge_unknown",
             what="the ledger does not agree with itself, and is not spent from",

@@ -15,6 +15,7 @@ from accountant.ledger import Ledger
 from accountant.reader import LedgerReader
 from accountant.states import EntryKind
 from accountant.tables import SCHEMA
+from server.errors import problem_of_ledger
 from tests.accountant.making import analyst, core, laplace, request, root, spend
 from tests.accountant.test_ledger_audit import tamper
 
@@ -75,13 +76,15 @@ def test_what_was_changed_is_found_and_not_served(
     if "DELETE" in statement or "accounts" in statement:
         return
     assert ledger.rejected is None
-    with pytest.raises(LedgerRejected, match="does not agree with itself"):
+    with pytest.raises(LedgerRejected, match="does not agree with itself") as served:
         read_all(ledger, asked)
+    assert problem_of_ledger(served.value, spending=True).code == "charge_unknown"
     assert ledger.rejected is not None
     (leaf,) = ledger.accounts(principal="analyst")
     before = leaf.spent
-    with pytest.raises(LedgerRejected):
+    with pytest.raises(LedgerRejected) as spent:
         ledger.reserve(request(leaf))
+    assert problem_of_ledger(spent.value, spending=True).code == "unavailable"
     with pytest.raises(LedgerRejected):
         ledger.check_writable()
     assert ledger.account(leaf.id).spent == before
