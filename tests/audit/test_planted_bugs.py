@@ -28,14 +28,14 @@ def quantiles() -> None:
 def averages() -> None:
     """Averages of two columns that no row lacks, of persons and of their visits, with Gaussian noise."""
     world = scene([{}, {}, {}], [{"person_id": i % 3} for i in range(8)])
-    for unit in range(3):
-        audited(world, "SELECT AVG(person_id % 2), AVG(person_id % 3) FROM people", unit, gaussian=True)
-        audited(world, "SELECT k, AVG(visit_id % 5), AVG(person_id % 3) FROM visits GROUP BY k", unit, gaussian=True)
-        hidden = "SELECT w, AVG(person_id % 2), AVG(person_id % 3) FROM people GROUP BY w"
-        audited(world, hidden, unit, gaussian=True)
-        audited(world, hidden, unit)
+    hidden = "SELECT w, AVG(person_id % 2), AVG(person_id % 3) FROM people GROUP BY w"
+    audited(world, "SELECT AVG(person_id % 2), AVG(person_id % 3) FROM people", 1, gaussian=True)
+    audited(world, "SELECT k, AVG(visit_id % 5), AVG(person_id % 3) FROM visits GROUP BY k", 1, gaussian=True)
+    audited(world, hidden, 1, gaussian=True)
+    audited(world, hidden, 1)
 
 
+@pytest.mark.slow
 def test_averages_of_two_columns_pass_the_audit() -> None:
     """Twin: without a planted bug the same triples are found to hold."""
     averages()

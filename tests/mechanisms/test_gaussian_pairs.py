@@ -97,7 +97,7 @@ def test_the_event_holds_for_every_row(mu_squared: Fraction) -> None:
 def test_sums_have_the_noise_of_their_forms() -> None:
     """The variances and covariances of what is drawn (seeded), as sums and as forms, and those that are stated."""
     measurement = made()
-    noisy = measurement.perturb(np.zeros((200_000, 4), dtype=np.int64), SeededBits(5)).sums.astype(float)
+    noisy = measurement.perturb(np.zeros((100_000, 4), dtype=np.int64), SeededBits(5)).sums.astype(float)
     forms = noisy @ FORMS.T / 4
     wanted = float(measurement.sigma) / 4 / np.sqrt([float(square) for square in PAIR_SQUARES])
     assert forms.std(axis=0) == pytest.approx(wanted, rel=0.01)
