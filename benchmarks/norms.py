@@ -57,6 +57,7 @@ QUESTIONS = {
     "SUM, 1,000 groups": "SELECT k1000, SUM(amount) AS s FROM visits GROUP BY k1000",
     "COUNT, half of the rows, 50 groups": "SELECT k50, COUNT(*) AS n FROM visits WHERE amount < 50 GROUP BY k50",
     "COUNT, hidden groups": "SELECT shop, COUNT(*) AS n FROM visits GROUP BY shop",
+    "COUNT(DISTINCT unit), hidden groups": "SELECT shop, COUNT(DISTINCT person_id) AS n FROM visits GROUP BY shop",
 }
 
 FLOORS = {
