@@ -413,6 +413,9 @@ SELECT region, AVG(income) AS mean, AVG(income) / AVG(AVG(income)) OVER () AS re
 SELECT region, COUNT(*) AS n, SUM(COUNT(*)) OVER (ORDER BY region ROWS UNBOUNDED PRECEDING) AS running FROM patients GROUP BY region
 
 -- answered
+SELECT region, SUM(COUNT(*)) OVER (ORDER BY region) AS up_to FROM patients GROUP BY region ORDER BY region
+
+-- answered
 SELECT region, hospitals, patients, patients / hospitals AS per_hospital FROM (SELECT region, COUNT(*) AS hospitals FROM hospitals GROUP BY region) h JOIN (SELECT region, COUNT(*) AS patients FROM patients GROUP BY region) p USING (region)
 
 -- answered

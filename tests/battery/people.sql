@@ -32,12 +32,6 @@ SELECT AVG(income), STDDEV_SAMP(income) / SQRT(COUNT(income)) AS standard_error 
 SELECT SUM(income) / COUNT(*) AS income_per_head, SUM(income) / COUNT(income) AS income_per_answer FROM people
 
 -- answered
-SELECT hours, SUM(COUNT(*)) OVER (ORDER BY hours) AS at_most FROM people GROUP BY hours ORDER BY hours
-
--- answered
-SELECT sex, hours, SUM(n) OVER (PARTITION BY sex ORDER BY hours) AS at_most FROM (SELECT sex, hours, COUNT(*) AS n FROM people GROUP BY ALL) AS t
-
--- answered
 SELECT MEDIAN(age) AS median_age FROM people
 
 -- answered

@@ -7,9 +7,11 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from privacy.refusal import Refused
 from server.services import Services
+from server.wire.requests import QueryBody, SharpenBody
 from tests.journey.clinic import answer_to, question
 
 AGE = "GREATEST(0, LEAST(99, age))"
@@ -99,3 +101,17 @@ def test_what_cannot_be_merged_is_refused(services: Services, analyst: Callable[
         asked(services, sql, analyst())
     (finding,) = refused.value.findings
     assert (finding.code, finding.field) == ("accuracy_unreachable", "accuracy.merge")
+
+
+def test_the_accuracy_of_merged_rows_sets_no_price() -> None:
+    """Shows which wishes a request may have beside it: a spend, and no half width or greatest price."""
+    asked = {"dataset": "clinic", "sql": BY_AGE}
+    merge = {"relative": "0.1", "merge": True}
+    assert QueryBody.model_validate({**asked, "accuracy": merge, "spend": {"epsilon": "0.5"}}).accuracy is not None
+    for accuracy in ({"merge": True}, {**merge, "at_most": "1"}, {**merge, "half_width": "5"}):
+        with pytest.raises(ValidationError):
+            QueryBody.model_validate({**asked, "accuracy": accuracy})
+    with pytest.raises(ValidationError):
+        QueryBody.model_validate({**asked, "accuracy": {"relative": "0.1"}, "spend": {"epsilon": "0.5"}})
+    with pytest.raises(ValidationError):
+        SharpenBody.model_validate({"accuracy": merge})
