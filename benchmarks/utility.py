@@ -314,6 +314,7 @@ REASONS: Mapping[tuple[str, str], str] = {
     ("COUNT(*)", "tenth"): "diffprivlib takes the number of rows as known, and never says more",
     ("COUNT by public keys", "alone"): _GEOMETRIC,
     ("histogram of 100 cells", "alone"): _GEOMETRIC,
+    ("twelve ranges", "alone"): "rows of one person may be under several conditions: each FILTER has its own share",
     (
         "COUNT by hidden keys",
         "tenth",

@@ -23,12 +23,10 @@ from accountant.account import FilterKind, Limit
 from accountant.filter import Branches, Sums
 from accountant.ledger import Ledger
 from mechanisms import gateway, sharpening
-from mechanisms.calibrate import Calibration
 from mechanisms.measurement import Integers, Measurement, Perturbed
 from mechanisms.measurements.gaussian import GaussianMeasurement
 from mechanisms.noisy_sums import NoisySums, sums_to_plain
 from mechanisms.randomness import BitSource
-from privacy.events import Event
 from privacy.loss import Loss
 from server import answer_rows
 from server.app import create_app
@@ -149,15 +147,16 @@ async def in_one_account(audit: Audit, ask: Ask) -> Told:
 
 
 async def sharpened(audit: Audit, ask: Ask) -> Told:
-    """A sum that is made more precise six times: its mean, and that of what was drawn for each of them."""
-    precision, last, drawn = 0.0, 0.0, list[float]()
-    for step in range(7):
-        answer = await ask("SELECT SUM(age) AS s FROM people", noise="gaussian", spend=spend(f"{1 + step / 4:.2f}"))
+    """A sum that is made more precise twice: its mean, and what was drawn last."""
+    precision, last, drawn = 0.0, 0.0, 0.0
+    for step, epsilon in enumerate(("0.1", "0.13", "0.17")):
+        sql = "SELECT SUM(age) AS s FROM people"
+        answer = await ask(sql, noise="gaussian", spend=spend(epsilon), accept_noise=True)
         assert (answer["accounting"]["sharpened"] is not None) is (step > 0)
         value, now = answer["rows"][0][0] - OTHERS_AGES, 1 / answer["standard_errors"][0][0] ** 2
-        drawn.append((value * now - last * precision) / (now - precision))
+        drawn = (value * now - last * precision) / (now - precision)
         precision, last = now, value
-    return (last, sum(drawn) / len(drawn)), audit.losses(answer)
+    return (last, drawn), audit.losses(answer)
 
 
 async def derived(audit: Audit, ask: Ask) -> Told:
@@ -222,25 +221,21 @@ def a_hundredth_is_counted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(entry, "place", planted)
 
 
-def the_whole_at_the_price_of_a_difference(patch: pytest.MonkeyPatch) -> None:
-    """Each better wish is drawn anew in whole, and what is missing is charged."""
-    genuine = sharpening.difference
+def differences_without_noise(patch: pytest.MonkeyPatch) -> None:
+    """What is bought beside a stored release is drawn without noise, and charged as a difference."""
+    genuine, noise, bought = sharpening.difference, GaussianMeasurement.noise, set[Fraction]()
 
-    def cheap(core: Any, wanted: Calibration, stored: Sequence[GaussianMeasurement], **options: Any) -> Any:
-        found = genuine(core, wanted, stored, **options)
-        if found is None:
-            return None
-        charged = found.drawn
+    def noted(*known: Any, **options: Any) -> sharpening.Difference | None:
+        found = genuine(*known, **options)
+        if found is not None:
+            bought.update(one.sigma for one in found.drawn.measurements if isinstance(one, GaussianMeasurement))
+        return found
 
-        class Cheap(Calibration):
-            """The whole, at the price of the difference."""
+    def planted(self: GaussianMeasurement, count: int, bits: BitSource) -> Any:
+        return noise(self, count, bits) * (self.sigma not in bought)
 
-            def events_of(self, core_name: str) -> tuple[Event, ...]:
-                return charged.events_of(core_name)
-
-        return sharpening.Difference(Cheap((core,), wanted.measurements_of(core.name)), found.mean)
-
-    patch.setattr("server.journey.sharpening.difference", cheap)
+    patch.setattr("server.journey.sharpening.difference", noted)
+    patch.setattr(GaussianMeasurement, "noise", planted)
 
 
 def exact_sums_are_stored(patch: pytest.MonkeyPatch) -> None:
@@ -275,6 +270,7 @@ def threshold_off(patch: pytest.MonkeyPatch) -> None:
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 BY_DAY: tuple[tuple[Series, Plant, int], ...] = (
+    (SHARPENED, differences_without_noise, 20),
     (DERIVED, exact_sums_are_stored, 20),
     (ATOMS, a_twentieth_of_the_noise, 20),
     (OWN_MOMENTS, threshold_off, 20),
@@ -283,7 +279,7 @@ BY_DAY: tuple[tuple[Series, Plant, int], ...] = (
 
 AT_NIGHT: tuple[tuple[Series, Plant, int], ...] = (
     (MIXED, a_hundredth_is_counted, 160),
-    (SHARPENED, the_whole_at_the_price_of_a_difference, 200),
+    (SHARPENED, differences_without_noise, 60),
     (DERIVED, exact_sums_are_stored, 60),
     (ATOMS, a_twentieth_of_the_noise, 60),
     (OWN_MOMENTS, threshold_off, 60),
