@@ -278,7 +278,7 @@ BY_DAY: tuple[tuple[Series, Plant, int], ...] = (
 """With how many series of each world."""
 
 AT_NIGHT: tuple[tuple[Series, Plant, int], ...] = (
-    (MIXED, a_hundredth_is_counted, 160),
+    (MIXED, a_hundredth_is_counted, 300),
     (SHARPENED, differences_without_noise, 60),
     (DERIVED, exact_sums_are_stored, 60),
     (ATOMS, a_twentieth_of_the_noise, 60),
