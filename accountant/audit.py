@@ -83,7 +83,9 @@ def audit_ledger(connection: Connection, *, rest: Callable[[], object] | None = 
     raised: list[tuple[str, str, Json]] = []
     bases: dict[tuple[str, str], str] = {}
     query_count = 0
-    chosen = select(queries.c.id, queries.c.account, queries.c.state, queries.c.cores).order_by(queries.c.id)
+    chosen = select(queries.c.id, queries.c.account, queries.c.dataset, queries.c.state, queries.c.cores).order_by(
+        queries.c.id
+    )
     for row in connection.execution_options(yield_per=1000).execute(chosen):
         auditor.query(row, states)
         query_count += 1
@@ -165,9 +167,12 @@ def _releases(connection: Connection, auditor: Auditor, standing: Mapping[str, s
     """Every release belongs to a charge that stands, with the bytes that its end named; returns how many there are."""
     promised = {release: digest for kept in auditor.kept.values() for release, digest in kept.releases.items()}
     count = 0
-    chosen = select(releases.c.id, releases.c.query_id, releases.c.core_key, releases.c.body)
-    for row in connection.execution_options(yield_per=200).execute(chosen):
+    seen: set[tuple[str, str]] = set()
+    for row in connection.execution_options(yield_per=200).execute(select(releases)):
         count += 1
+        if (row.query_id, row.core_key) in seen:
+            auditor.find("uncharged_release", row.id, "its query released this twice, and was charged for it once")
+        seen.add((row.query_id, row.core_key))
         if row.core_key not in standing.get(row.query_id, set()):
             auditor.find("uncharged_release", row.id, "the release belongs to no charge that stands")
         auditor.released(row)

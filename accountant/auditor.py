@@ -23,8 +23,8 @@ from accountant.entry import (
     read_shares,
     shares_json,
 )
-from accountant.filter import FIRST_SHARES, Branches, FilterKind, Limit, Sums, split_limit
-from accountant.rows import AccountState
+from accountant.filter import FIRST_SHARES, Branches, FilterKind, Limit, Sums, forgets_charges, split_limit
+from accountant.rows import AccountState, release_hash
 from accountant.statements import Columns
 from accountant.states import EntryKind, QueryStatus
 from privacy.composition import compose
@@ -179,11 +179,27 @@ class Auditor:
             self.kinds[entry.account] = details["filter"]
             self.grants[entry.account] = tuple(details.get(name) for name in _GRANTED)
         elif details.get("action") == "limit":
+            self._limit(entry, details["to"])
             self.limits[entry.account] = details["to"]
             self.granted[entry.account].append(details["to"])
         elif details.get("action") == "freeze":
             self.frozen.add(entry.account)
         return entry.amounts == ZERO
+
+    def _limit(self, entry: Entry, to: dict[str, str]) -> None:
+        """Another limit: it must not leave charges out of the mixed branch (filter.md, "Raise a limit")."""
+        spent, kind = self.spent[entry.account], self.kinds.get(entry.account)
+        shares = self.shares.get(entry.account, _FIRST)
+        if kind != FilterKind.APPROXIMATE.value or spent == ZERO:
+            return
+        try:
+            before = self._branches(entry.account)
+            after = _budgets(to["epsilon"], to["delta"], kind, tuple(sorted(shares.items())))
+        except (KeyError, TypeError, ValueError):
+            self.find("wrong_limit", entry.sequence, "the limit is none that an account can have")
+            return
+        if forgets_charges(spent.sums(), before, after, mixed=shares.get("mixed", 0)):
+            self.find("wrong_limit", entry.sequence, "the account gets a branch that earlier charges are not in")
 
     def _keep(self, entry: Entry, query: str) -> None:
         """What the end of a query says was kept of it: once."""
@@ -254,6 +270,8 @@ class Auditor:
     def query(self, row: Columns, states: dict[str, AccountState]) -> None:
         """One query's state against its entries."""
         path: set[str] = set()
+        if row.account in states and states[row.account].dataset != row.dataset:
+            self.find("wrong_state", row.id, "it asked one dataset, and an account of another one pays")
         identifier: str | None = row.account
         while identifier is not None and identifier in states:
             path.add(identifier)
@@ -273,7 +291,7 @@ class Auditor:
     def released(self, row: Columns) -> None:
         """A release against what the end of its query says, where that says anything."""
         kept = self.kept.get(row.query_id)
-        if kept is not None and kept.releases.get(row.id) != body_hash(row.body):
+        if kept is not None and kept.releases.get(row.id) != release_hash(row):
             self.find("wrong_release", row.id, "it is not what the query released")
 
     def posted(self, row: Columns) -> None:

@@ -139,7 +139,7 @@ ENDS = (EntryKind.POST, EntryKind.FAIL)
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What was kept of a query at its end: SHA-256 of its answer and of the bodies of its releases, and whose it is.
+    """What was kept of a query at its end: hashes of its answer and of its releases, and whose it is.
 
     In the entry of the uppermost account that was charged, so that the chain of the ledger covers answers, releases and
     owners too. `answer` is None where it failed.
@@ -172,7 +172,7 @@ def as_bytes(stored: object) -> bytes:
 
 
 def body_hash(body: object) -> str:
-    """SHA-256 of an answer, or of the body of a release, in hex; of what is no bytes no hash at all.
+    """SHA-256 of an answer in hex; of what is no bytes no hash at all.
 
     SQLite gives back what somebody put into a column by hand, a text among bytes too.
     """

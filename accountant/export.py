@@ -2,8 +2,8 @@
 
 One object a line, in this order: `ledger` (format, identity, head), `account`, `entry` in the order of the chain, with
 a `checkpoint` after every 10,000, `query`, `release`, `reading`, `end`. An entry's line has exactly what its hash
-covers; of answers and releases there are hashes of their bytes. The last line has the number of lines of each kind,
-the head, and the hash of all bytes before it: an export without it was cut.
+covers; of answers and releases there are the hashes that ends of queries name. The last line has the number of lines of
+each kind, the head, and the hash of all bytes before it: an export without it was cut.
 
 No text of a query, no literal, no value of an answer, no idempotency key, no hash of what a client sent.
 `clients/verify.py` reads it, and shares no code with this room.
@@ -20,7 +20,7 @@ from sqlalchemy import Connection, select
 
 from accountant.entry import body_hash, canonical_json, read_entry, shares_json
 from accountant.filter import Branches, FilterKind, Limit
-from accountant.rows import AccountState
+from accountant.rows import AccountState, release_hash
 from accountant.statements import ACCOUNT_COLUMNS, Columns
 from accountant.tables import entries, ledger_meta, queries, readings, releases
 from privacy.numbers import ATTO, PICO
@@ -165,7 +165,7 @@ def _release(row: Columns) -> Line:
         "principal": row.principal,
         "dataset": row.dataset,
         "events": _read(row.events),
-        "body": body_hash(row.body),
+        "body": release_hash(row),
         "created": row.created,
     }
 

@@ -47,6 +47,7 @@ __all__ = [
     "alive_branches",
     "charges_left",
     "fits",
+    "forgets_charges",
     "least_share",
     "place",
     "split_limit",
@@ -368,6 +369,19 @@ def fits(sums: Sums, branches: Branches) -> bool:
         or _within(sums.rho, branches.rho)
         or _mixed_within(sums, branches)
     )
+
+
+def forgets_charges(sums: Sums, before: Branches, after: Branches, *, mixed: int) -> bool:
+    """Whether another limit could leave charges out of the mixed branch: what was charged while there was none.
+
+    A limit so small that its budget is less than a unit has no mixed branch, and its charges are in neither sum
+    (`place`). An account gets one later only where nothing was charged so: where nothing is charged at all, or where
+    nothing fitted the limit without it. So that this stays known, a limit without it, under which something fits, is
+    not lowered to one under which nothing does. `mixed` is the account's share of delta for that branch.
+    """
+    if not mixed or before.mixed_pure is not None or sums == NOTHING or not fits(sums, before):
+        return False
+    return after.mixed_pure is not None or not fits(sums, after)
 
 
 def _mixed_within(sums: Sums, branches: Branches) -> bool:

@@ -17,9 +17,9 @@ from accountant.errors import (
     AccountExists,
     AccountFrozen,
 )
-from accountant.filter import DEFAULT_SHARES, DeltaShares, FilterKind, Limit, split_limit
+from accountant.filter import DEFAULT_SHARES, DeltaShares, FilterKind, Limit, forgets_charges, split_limit
 from accountant.request import StoredRelease
-from accountant.rows import AccountState, QueryState
+from accountant.rows import AccountState, QueryState, ReleaseRow, release_hash
 from accountant.states import EntryKind, QueryStatus
 from privacy.events import event_to_json
 from privacy.numbers import PICO, units_down
@@ -129,6 +129,13 @@ class ChangeLimit:
         if state.frozen:
             raise AccountFrozen(state.id)
         branches = split_limit(self.limit, state.filter, state.shares)
+        if state.filter is FilterKind.APPROXIMATE and forgets_charges(
+            state.spent.sums(), state.branches, branches, mixed=state.shares.mixed
+        ):
+            raise ValueError(
+                "the account has charged under a limit that is too small for noise of both kinds, so its limit stays "
+                "that small: open another account"
+            )
         details: dict[str, Json] = {
             "action": "limit",
             "actor": self.actor,
@@ -172,7 +179,7 @@ def _close(
 ) -> None:
     """Writes the closing entry on every account that was charged, root first; what was read is paid for from now on.
 
-    The first of them says what is kept: `answer` and `releases` are hashes of bytes.
+    The first of them says what is kept: `answer` and `releases` are hashes.
     """
     details = Kept(query.principal, answer, releases).details()
     for account in _charged_accounts(batch, query):
@@ -202,9 +209,28 @@ def _keep(batch: Batch, query: QueryState, releases: Sequence[StoredRelease]) ->
         batch.add_release(release, quality=quality, events=stored)
 
 
-def _bodies(releases: Sequence[StoredRelease]) -> dict[str, str]:
-    """The hashes of their bodies, by identifier."""
-    return {release.id: body_hash(release.body) for release in releases}
+def _hashes(releases: Sequence[StoredRelease]) -> dict[str, str]:
+    """The hashes of releases as they will be stored, by identifier."""
+    return {
+        release.id: release_hash(
+            ReleaseRow(
+                id=release.id,
+                core_key=release.core_key,
+                quality=units_down(release.quality, PICO),
+                principal=release.principal,
+                dataset=release.dataset,
+                query_id=release.query_id,
+                events=canonical_json([event_to_json(event) for event in release.events]),
+                body=release.body,
+                created=0,
+                frame=release.frame,
+                coarse=release.coarse,
+                held=release.held,
+                kept=None,
+            )
+        )
+        for release in releases
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +244,7 @@ class Post(_QueryStep):
 
     def __post_init__(self) -> None:
         # Here, in the caller's thread: the writer's is shared by all.
-        object.__setattr__(self, "hashes", (body_hash(self.answer), _bodies(self.releases)))
+        object.__setattr__(self, "hashes", (body_hash(self.answer), _hashes(self.releases)))
 
     def apply(self, batch: Batch) -> None:
         """reserved to settled."""
@@ -240,7 +266,7 @@ class Fail(_QueryStep):
         """reserved to failed_charged."""
         query = batch.open_query(self.query_id, step="fail")
         _keep(batch, query, self.releases)
-        _close(batch, query, EntryKind.FAIL, answer=None, releases=_bodies(self.releases))
+        _close(batch, query, EntryKind.FAIL, answer=None, releases=_hashes(self.releases))
         batch.move(query, QueryStatus.FAILED_CHARGED)
 
 

@@ -48,7 +48,7 @@ from accountant.read_statements import (
 )
 from accountant.request import Charged, HeldRelease, QueryRecord, Reserved, SharedAnswer, StoredRelease
 from accountant.reserving import serving_of
-from accountant.rows import AccountState, AnswerRow, EarlierRow, ReleaseRow
+from accountant.rows import AccountState, AnswerRow, EarlierRow, ReleaseRow, release_hash
 from accountant.statements import ACCOUNT_COLUMNS, Columns, DialectKind, text_of
 from accountant.states import EntryKind, QueryStatus
 from accountant.tables import accounts, entries, queries, readings
@@ -399,9 +399,9 @@ class Reads:
         raise LedgerRejected(what)
 
     def _release(self, row: Columns | ReleaseRow) -> StoredRelease:
-        """A stored release. Errors: LedgerRejected when its bytes are not those that were posted."""
+        """A stored release. Errors: LedgerRejected when it is not the one that was posted."""
         kept = None if row.kept is None else self._kept(row.kept)
-        if kept is not None and kept.releases.get(row.id) != body_hash(row.body):
+        if kept is not None and kept.releases.get(row.id) != release_hash(row):
             self._reject("a stored release is not what its query released")
         return StoredRelease(
             id=row.id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from accountant.account import Account
 from accountant.entry import Amounts, from_micros
 from accountant.filter import Branches, DeltaShares, FilterKind, Limit, Sums, fits, least_share
 from accountant.request import SharedAnswer
-from accountant.statements import SPENT_COLUMNS, AccountRow, Values
+from accountant.statements import SPENT_COLUMNS, AccountRow, Columns, Values
 from accountant.states import QueryStatus
 from privacy.numbers import ATTO, PICO
 
@@ -30,6 +31,7 @@ __all__ = [
     "ReadingRow",
     "ReleaseHead",
     "ReleaseRow",
+    "release_hash",
 ]
 
 
@@ -310,6 +312,22 @@ class ReleaseRow(NamedTuple):
     held: str | None
     kept: str | None
     """What the end of its query says was kept, as the entry has it; None where it was written before ends said so."""
+
+
+def release_hash(row: ReleaseRow | Columns) -> str:
+    """SHA-256, in hex, of a stored release: its numbers, what they are numbers of, and whose they are.
+
+    Of a JSON array of key, dataset, principal, quality, events, frame, frame without groups and what is held, a line
+    feed, and the body. So its numbers cannot be moved to another question, reader or quality either. Of what is no
+    bytes no hash at all.
+    """
+    if not isinstance(row.body, (bytes, bytearray, memoryview)):
+        return ""
+    what = (row.core_key, row.dataset, row.principal, row.quality, row.events, row.frame, row.coarse, row.held)
+    return hashlib.sha256(_JSON.encode(what).encode("ascii") + b"\n" + row.body).hexdigest()
+
+
+_JSON = json.JSONEncoder(separators=(",", ":"))
 
 
 class AnswerRow(NamedTuple):

@@ -44,6 +44,25 @@ ZERO = (0,) * len(AMOUNTS)
 Loss = tuple[Fraction | None, Fraction, Fraction | None, Fraction | None]  # pure, delta, rho, mu squared
 Line = dict[str, Any]
 
+# --- JSON without two meanings ----------------------------------------------------------------------------------------
+
+
+def _object(pairs: list[tuple[str, Any]]) -> Line:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("an object has one name twice: programs would read different values")
+    return made
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is not a number")
+
+
+def parsed(text: str | bytes) -> Any:
+    """A JSON value that every program reads alike. Errors: ValueError, also for names that come twice and for NaN."""
+    return json.loads(text, object_pairs_hook=_object, parse_constant=_no_number)
+
+
 # --- The normal tail, to 45 digits ------------------------------------------------------------------------------------
 
 _CONTEXT = decimal.Context(prec=60, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
@@ -169,6 +188,8 @@ EVENTS: dict[str, tuple[tuple[str, ...], Callable[..., Loss]]] = {
 }  # fmt: skip
 """Of each kind of event its parameters, and its loss; docs/mechanisms.md has the theorems."""
 
+COUNTS = {"draws", "count", "moves", "hits"}  # parameters that are whole numbers
+
 
 def loss_of(event: Mapping[str, Any]) -> Loss:
     """The loss of one stored event. Errors: KeyError, ValueError, TypeError, ArithmeticError for what is none."""
@@ -179,6 +200,8 @@ def loss_of(event: Mapping[str, Any]) -> Loss:
     values = [Fraction(given[name]) for name in names]
     if min(values) <= 0:
         raise ValueError("a parameter that is not positive")
+    if any(Fraction(given[name]).denominator != 1 for name in COUNTS.intersection(names)):
+        raise ValueError("a part of a count")
     return function(*values)
 
 
@@ -188,7 +211,7 @@ def charge_of(details: str) -> tuple[tuple[int | None, ...], tuple[int | None, .
 
     The least is what its events cost, rounded up. Whoever computes with fewer digits rounds up more: by 10^-18 of it.
     """
-    stored = json.loads(details)
+    stored = parsed(details)
     total: Loss = (Fraction(0),) * 4
     for core in [*stored["charged"], *stored.get("read", ())]:
         for event in core["events"]:
@@ -289,6 +312,7 @@ class Account:
         self.limits: list[tuple[int, int]] = []
         self.budgets: dict[str, int | None] = {}
         self.spent, self.entries, self.hash, self.frozen = ZERO, 0, GENESIS, False
+        self.uncounted = False  # whether anything was charged while it had no mixed branch
         self.set_limit(grant["limit"])
 
     def set_limit(self, limit: Line) -> None:
@@ -369,6 +393,8 @@ class Query:
         self.read: dict[str, list[Line]] = {}
         self.closed: dict[str, str] = {}
         self.kept: Line = {}
+        self.opened, self.ended = 0, 0  # the first entry that charges it, and the last that ends it
+        self.frozen: set[str] = set()  # accounts that were frozen when they were charged
 
     @property
     def stands(self) -> bool:
@@ -388,10 +414,12 @@ class Verifier:
         self.asked: dict[str, Line] = {}
         self.releases: dict[str, Line] = {}
         self.readings: dict[tuple[str, str], Line] = {}
+        self.made: dict[tuple[str, str], int] = defaultdict(int)
         self.heads: dict[int, str] = {}
         self.acts: list[str] = []
         self.header: Line = {}
         self.ended = False
+        self.first_kept = 0  # the first end of a query that names what was kept
         self.counts: dict[str, int] = defaultdict(int)
         self._digest = hashlib.sha256()
 
@@ -407,7 +435,7 @@ class Verifier:
         number = 0
         for number, raw in enumerate(lines, 1):
             try:
-                line = json.loads(raw)
+                line = parsed(raw)
                 kind = line["line"]
                 if number == 1 and (kind != "ledger" or line["format"] != FORMAT):
                     raise NotAnExport(f"the first line does not say {FORMAT}")
@@ -451,7 +479,10 @@ class Verifier:
         known[key] = line
 
     def _header(self, line: Line) -> None:
-        self.header = line
+        if self.header:
+            self.find("repeated_line", "ledger", "a second line says which ledger this is")
+        else:
+            self.header = line
 
     def _checkpoint(self, line: Line) -> None:
         if (line["sequence"], line["hash"]) != (self.sequence, self.hash):
@@ -463,9 +494,10 @@ class Verifier:
         self.ended = True
         if line["sha256"] != self._digest.hexdigest():
             self.find("changed_file", "end", "lines were changed, added or taken out after the export")
-        wrong = {name for name, count in line["counts"].items() if self.counts[name] != count}
-        for name in sorted(wrong):
-            self.find("wrong_count", name, f"{self.counts[name]} lines, and the last line says {line['counts'][name]}")
+        said = line["counts"]
+        for name in sorted(said.keys() | self.counts.keys()):
+            if self.counts.get(name, 0) != said.get(name, 0):
+                self.find("wrong_count", name, f"{self.counts[name]} lines, and the last line says {said.get(name)}")
         for one in (line, self.header):
             if (one["sequence"], one["hash"]) != (self.sequence, self.hash):
                 self.find(
@@ -496,7 +528,7 @@ class Verifier:
         if self.heads.pop(sequence, line["hash"]) != line["hash"]:
             self.find("other_history", sequence, "it is another entry than when the head was noted")
         self.sequence, self.hash, self.moment = sequence, line["hash"], max(self.moment, line["created"])
-        details = json.loads(line["details"])
+        details = parsed(line["details"])
         if line["kind"] == "grant":
             self._grant(sequence, name, details)
         account = self.accounts.get(name)
@@ -543,6 +575,10 @@ class Verifier:
             again = line["account"] in known.reserved or known.closed
             known.reserved[line["account"]] = amounts
             known.read[line["account"]] = details.get("read", [])
+            known.opened = known.opened or line["sequence"]
+            account.uncounted |= account.budgets["mixed_pure"] is None
+            if account.frozen:
+                known.frozen.add(line["account"])
             if (known.charged, known.reused) != (details["charged"], details["reused"]):
                 self.find("wrong_path", line["sequence"], f"query {query} is charged otherwise in another account")
             try:
@@ -555,11 +591,17 @@ class Verifier:
             if closing is None or line["account"] not in closing.reserved or line["account"] in closing.closed:
                 self.find("wrong_state", line["sequence"], f"a {kind} without a charge that it ends")
                 return False
-            if details and (closing.kept or kind == "void" or not {"owner", "releases"} <= details.keys()):
+            wanted = {"owner", "releases", "answer"} if kind == "post" else {"owner", "releases"}
+            if details and (closing.kept or kind == "void" or wanted != details.keys()):
                 self.find(
                     "wrong_state", line["sequence"], "it says of the query's end what no end says, or says it again"
                 )
-            closing.closed[line["account"]], closing.kept = kind, details or closing.kept
+            closing.closed[line["account"]], closing.kept, closing.ended = (
+                kind,
+                details or closing.kept,
+                line["sequence"],
+            )
+            self.first_kept = self.first_kept or (line["sequence"] if details else 0)
             back = tuple(-amount for amount in closing.reserved[line["account"]])
             return amounts == (back if kind == "void" else ZERO)
         if kind == "adjust":
@@ -592,7 +634,10 @@ class Verifier:
             before = [Fraction(details["from"][one]) * unit for one, unit in (("epsilon", PICO), ("delta", ATTO))]
             if any(was != now for was, now in zip(before, account.limits[-1], strict=True)):
                 self.find("wrong_limit", line["sequence"], "the limit that it changes was another one")
+            without = account.budgets["mixed_pure"] is None
             account.set_limit(details["to"])
+            if without and account.uncounted and account.budgets["mixed_pure"] is not None and any(account.spent):
+                self.find("over_limit", line["sequence"], f"account {account.name} gets a branch that missed charges")
             was, now = pair(account.limits[-2]), pair(account.limits[-1])
             self.acts.append(f"{when}: {who} changed the limit of {name} from {was} to {now}: {why}")
         elif details["action"] == "freeze":
@@ -657,8 +702,10 @@ class Verifier:
         if said is None:
             self.find("wrong_state", name, "entries charge a query that the export does not have")
             return
-        cores = json.loads(said["cores"])
+        cores = parsed(said["cores"])
         path = self.path(said["account"])
+        if said["dataset"] != self.accounts[said["account"]].dataset:
+            self.find("wrong_path", name, "it asked one dataset, and an account of another one pays")
         owner = self.accounts[said["account"]].principal
         if owner not in (None, said["principal"]):
             self.find("wrong_state", name, "the account that pays belongs to somebody else")
@@ -672,9 +719,16 @@ class Verifier:
                 self.find("wrong_path", name, "not all accounts from the payer up to the root were charged")
             if (mine.charged, mine.reused) != (cores["charged"], cores["reused"]):
                 self.find("wrong_state", name, "the query says that it measured something else than its entries")
+            self._measured(name, mine, cores)
+            if said["account"] in mine.frozen:
+                self.find("over_limit", name, "the account that pays was frozen before")
         closing = {"settled": "post", "failed_charged": "fail", "failed_void": "void", "reserved": None}[said["state"]]
         if wanted and mine is not None and mine.closed != ({} if closing is None else dict.fromkeys(wanted, closing)):
             self.find("wrong_state", name, f"the query is {said['state']}, and its entries say otherwise")
+        if said["answer"] is not None and said["state"] != "settled":
+            self.find("wrong_state", name, f"it has an answer, and is {said['state']}")
+        if mine is not None and mine.stands and not mine.kept and 0 < self.first_kept < mine.ended:
+            self.find("wrong_state", name, "its end does not say what was kept, and earlier ends do")
         if mine is not None and mine.kept and mine.kept["owner"] != said["principal"]:
             self.find("wrong_owner", name, "it belongs to somebody else than when it ended")
         if mine is not None and "answer" in mine.kept and mine.kept["answer"] != said["answer"]:
@@ -690,8 +744,36 @@ class Verifier:
             if not set(path) <= self.paid_for(release):
                 self.find("uncharged_reading", name, "an account of the path did not pay for what it read")
 
+    def _measured(self, name: str, mine: Query, cores: Line) -> None:
+        """What a query was charged for: events of its own, in addition to what was there, and of what it read."""
+        keys = [core["core_key"] for core in mine.charged]
+        if len(set(keys)) != len(keys) or not all(core["events"] for core in mine.charged):
+            self.find("uncharged_release", name, "it measured something without a privacy event, or twice at one price")
+        read = sorted(
+            (account, one["release"], one["key"])
+            for one in cores.get("read", {}).values()
+            for account in one["accounts"]
+        )
+        charged = [(account, one) for account, every in mine.read.items() for one in every]
+        if read != sorted((account, one["release"], one["core_key"]) for account, one in charged):
+            self.find("uncharged_reading", name, "its entries charge other readings than it says")
+        for account, one in charged:
+            release = self.releases.get(one["release"], {})
+            if (one["core_key"], one["events"]) != (release.get("core_key"), release.get("events")):
+                self.find("uncharged_reading", name, f"account {account} was charged for less than it read")
+        used = {one["release"] for _, one in charged} | {
+            core["base"]["release"] for core in mine.charged if "base" in core
+        }
+        for release in used & self.releases.keys():
+            made = self.queries.get(self.releases[release]["query"])
+            if made is None or not 0 < made.ended < mine.opened:
+                self.find("uncharged_release", name, f"release {release} was not there yet when it was used")
+
     def _release(self, name: str) -> None:
         said = self.releases[name]
+        self.made[said["query"], said["core_key"]] += 1
+        if self.made[said["query"], said["core_key"]] == 2:
+            self.find("uncharged_release", name, "its query released this twice, and was charged for it once")
         by, asked = self.queries.get(said["query"]), self.asked.get(said["query"], {})
         cores = [
             one for one in (by.charged if by is not None and by.stands else []) if one["core_key"] == said["core_key"]
@@ -731,7 +813,11 @@ class Verifier:
     # In words
 
     def words(self) -> Iterator[str]:
-        """What the export says, for people."""
+        """What the export says, for people. Names and reasons cannot move a terminal's cursor, nor begin a line."""
+        for line in self._words():
+            yield "".join(one if one.isprintable() else ascii(one)[1:-1] for one in line)
+
+    def _words(self) -> Iterator[str]:
         yield f"Ledger {self.header.get('ledger')}, exported on {day(self.header.get('created', 0))}."
         yield ""
         for name, account in self.accounts.items():
@@ -834,7 +920,7 @@ def head_of(path: Path) -> tuple[int, str]:
     with path.open("rb") as file:
         last = deque(file, maxlen=1)
     try:
-        line = json.loads(last.pop())
+        line = parsed(last.pop())
         return int(line["sequence"]), str(line["hash"])
     except (IndexError, ValueError, KeyError, TypeError):
         raise NotAnExport(f"{path} has no last line: note the head of a whole export") from None
@@ -845,12 +931,15 @@ def heads_of(earlier: Sequence[Path], noted: Sequence[str]) -> dict[int, str]:
 
     Errors: NotAnExport, OSError; ValueError for a head that is none.
     """
-    heads = dict(head_of(path) for path in earlier)
+    found = [head_of(path) for path in earlier]
     for text in noted:
         sequence, _, digest = text.partition(":")
         if not sequence.isascii() or not sequence.isdigit() or len(digest) != len(GENESIS):
             raise ValueError("a head is written SEQUENCE:HASH, as this program prints it")
-        heads[int(sequence)] = digest
+        found.append((int(sequence), digest))
+    heads = dict(found)
+    if any(heads[sequence] != digest for sequence, digest in found):
+        raise ValueError("two heads of one entry differ: they are not of the same history")
     return {sequence: digest for sequence, digest in heads.items() if sequence}
 
 

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -366,6 +367,109 @@ def other_head(lines: Lines) -> None:
     lines[-1]["sequence"] -= 1
 
 
+def asked_of_another_dataset(lines: Lines) -> None:
+    for line in (*of(lines, "query", dataset="visits"), *of(lines, "release", dataset="visits")):
+        line["dataset"] = "people"
+
+
+def answer_of_what_failed(lines: Lines) -> None:
+    of(lines, "query", state="failed_charged")[0]["answer"] = "0" * 64
+
+
+def another_ledger(lines: Lines) -> None:
+    lines.insert(2, lines[0] | {"ledger": "other"})
+
+
+def cheap_reading(lines: Lines) -> None:
+    for line in of(lines, "entry", kind="reserve"):
+        stored = json.loads(line["details"])
+        if stored.get("read"):
+            for one in stored["read"]:
+                one["events"][0]["parameters"]["variance"] = "1000/1"
+            details(line, read=stored["read"])
+            least, _ = Program.charge_of(line["details"])
+            line["amounts"] = [0, 0, least[2], least[3], 1, 0, 0, 0, least[3], 0]
+
+
+def charged_while_frozen(lines: Lines) -> None:
+    (anna,) = of(lines, "account", name="anna")
+    change = of(lines, "entry", kind="adjust", account=anna["id"])[0]
+    details(change, action="freeze")
+    for line in lines:
+        if line["line"] == "account" and line["id"] == anna["id"]:
+            line |= {"frozen": True, "revision": 1, "limit": line["greatest"]}
+
+
+def _released(lines: Lines) -> dict[str, Any]:
+    return next(line for line in of(lines, "release", principal="anna") if len(line["events"]) == 1)
+
+
+def _measured(lines: Lines, release: dict[str, Any], **changes: object) -> None:
+    """Changes what the query of a release says that it measured, wherever it says so."""
+    (query,) = of(lines, "query", id=release["query"])
+    stored = json.loads(query["cores"])
+    stored["charged"] = [core | changes for core in stored["charged"]]
+    query["cores"] = json.dumps(stored)
+    for line in of(lines, "entry", kind="reserve", query=release["query"]):
+        details(line, charged=stored["charged"])
+
+
+def two_draws_for_one_charge(lines: Lines) -> None:
+    release = _released(lines)
+    lines.insert(lines.index(release), release | {"id": "r_other"})
+    for line in of(lines, "entry", kind="post", query=release["query"]):
+        if line["details"] != "{}":
+            stored = json.loads(line["details"])["releases"]
+            details(line, releases=stored | {"r_other": release["body"]})
+
+
+def measured_for_nothing(lines: Lines) -> None:
+    release = _released(lines)
+    _measured(lines, release, events=[])
+    for line in of(lines, "entry", kind="reserve", query=release["query"]):
+        line["amounts"] = [0] * 10
+    release["events"] = []
+
+
+def rests_on_itself(lines: Lines) -> None:
+    release = _released(lines)
+    _measured(lines, release, base={"events": release["events"], "release": release["id"]})
+    release["events"] = release["events"] * 2
+
+
+def rests_on_nothing(lines: Lines) -> None:
+    release = _released(lines)
+    _measured(lines, release, base={"events": release["events"]})
+    release["events"] = release["events"] * 2
+
+
+def part_of_a_hit(lines: Lines) -> None:
+    for line in (*of(lines, "entry", kind="reserve"), *of(lines, "query"), *of(lines, "release")):
+        for name in {"details", "cores"} & line.keys():
+            line[name] = line[name].replace('"hits":"3/1"', '"hits":"1/1000"')
+        for event in line.get("events", ()):
+            event["parameters"] |= {"hits": "1/1000"} if "hits" in event["parameters"] else {}
+
+
+def two_prices(lines: Lines) -> None:
+    for line in of(lines, "entry", kind="reserve", query=reserved(lines)["query"]):
+        line["details"] = line["details"].replace('{"charged":', '{"charged":[],"charged":', 1)
+
+
+def nothing_kept(lines: Lines) -> None:
+    of(lines, "entry", kind="post")[-1]["details"] = "{}"
+    for line in reversed(of(lines, "entry", kind="post")):
+        if line["details"] != "{}":
+            line["details"] = "{}"
+            break
+
+
+def end_without_an_answer(lines: Lines) -> None:
+    line = next(line for line in of(lines, "entry", kind="post") if line["details"] != "{}")
+    stored = json.loads(line["details"])
+    line["details"] = json.dumps({name: value for name, value in stored.items() if name != "answer"})
+
+
 Forgery = Callable[[Lines], None]
 
 AS_IT_IS: list[tuple[Forgery, str]] = [
@@ -394,6 +498,9 @@ AS_IT_IS: list[tuple[Forgery, str]] = [
     (release_put_in, "wrong_release"),
     (forged_checkpoint, "forged_checkpoint"),
     (other_head, "wrong_head"),
+    (asked_of_another_dataset, "wrong_path"),
+    (answer_of_what_failed, "wrong_state"),
+    (another_ledger, "repeated_line"),
 ]
 """Forgeries of a file whose counts and last hash were made anew."""
 
@@ -412,6 +519,14 @@ WITH_A_NEW_CHAIN: list[tuple[Forgery, str]] = [
     (beyond_the_limit, "over_limit"),
     (second_root, "wrong_tree"),
     (dropped, "wrong_state"),
+    (cheap_reading, "uncharged_reading"),
+    (charged_while_frozen, "over_limit"),
+    (two_draws_for_one_charge, "uncharged_release"),
+    (measured_for_nothing, "uncharged_release"),
+    (rests_on_itself, "uncharged_release"),
+    (rests_on_nothing, "unreadable_line"),
+    (nothing_kept, "wrong_state"),
+    (end_without_an_answer, "wrong_state"),
 ]
 """Forgeries after which both chains and all balances were made anew as well, by somebody who owns the server."""
 
@@ -438,6 +553,13 @@ def test_each_forgery_of_the_chain_is_found_and_named(lines: Lines, forge: Forge
     assert not found & {"changed_entry", "broken_chain", "missing_entry", "changed_file", "wrong_balance"}
 
 
+@pytest.mark.parametrize("forge", [part_of_a_hit, two_prices])
+def test_a_charge_with_two_meanings_is_not_read(lines: Lines, forge: Forgery) -> None:
+    """A thousandth of a hit, or two lists of what was measured: no charge that the ledger writes."""
+    forge(lines)
+    assert "unreadable_line" in codes(sealed(rechained(lines)))
+
+
 def test_a_history_that_adds_up_is_found_by_a_noted_head(lines: Lines) -> None:
     """Who writes everything anew and consistently is caught by a head that somebody noted, and by nothing else."""
     noted = {of(lines, "entry")[8]["sequence"]: of(lines, "entry")[8]["hash"]}
@@ -447,6 +569,30 @@ def test_a_history_that_adds_up_is_found_by_a_noted_head(lines: Lines) -> None:
     assert codes(forged) == set()
     assert codes(forged, noted) == {"other_history"}
     assert codes(forged, {10**6: "0" * 64}) == {"other_history"}
+
+
+def test_what_programs_read_differently_is_found(lines: Lines) -> None:
+    """One name twice in a line, and what is not a number: whoever reads it with another program sees other values."""
+    for old, new in ((b'"amounts":', b'"amounts":[1],"amounts":'), (b'"created":', b'"created":NaN,"was":')):
+        raw = sealed(lines)
+        place = raw.index(old, len(raw) // 2)
+        assert "unreadable_line" in codes(raw[:place] + new + raw[place + len(old) :])
+
+
+def test_a_reason_cannot_speak_for_the_program(lines: Lines) -> None:
+    """Control characters in names and reasons neither begin a line nor clear a terminal."""
+    details(of(lines, "entry", kind="adjust")[0], reason="\x1b[2J\nEverything agrees.")
+    verifier = Program.Verifier()
+    verifier.read(iter(sealed(rechained(lines)).splitlines(keepends=True)), {})
+    (line,) = (line for line in verifier.words() if "x1b[2J" in line)
+    assert line.startswith("20")
+    assert line.isprintable()
+
+
+def test_two_noted_heads_must_agree() -> None:
+    """Of two that name one entry differently neither is dropped."""
+    with pytest.raises(ValueError, match="differ"):
+        Program.heads_of([], [f"3:{'0' * 64}", f"3:{'1' * 64}"])
 
 
 def test_a_cut_file_is_recognised(lines: Lines) -> None:

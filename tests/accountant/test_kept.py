@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 from collections.abc import Callable
 
 import pytest
@@ -13,8 +15,10 @@ from accountant.entry import EMPTY, Kept, body_hash
 from accountant.errors import LedgerRejected
 from accountant.ledger import Ledger
 from accountant.reader import LedgerReader
+from accountant.request import StoredRelease
 from accountant.states import EntryKind
 from accountant.tables import SCHEMA
+from privacy.events import event_to_json
 from server.errors import problem_of_ledger
 from tests.accountant.making import analyst, core, laplace, request, root, spend
 from tests.accountant.test_ledger_audit import tamper
@@ -25,6 +29,14 @@ def asked(ledger: Ledger) -> str:
     """The query of a released and answered count, whose root is the uppermost account."""
     leaf = analyst(ledger, root(ledger))
     return spend(ledger, request(leaf, core("a", laplace("0.01")))).query_id
+
+
+def whole(release: StoredRelease) -> str:
+    """The hash of a release, as accountant/README.md says it."""
+    events = json.dumps([event_to_json(event) for event in release.events], sort_keys=True, separators=(",", ":"))
+    what = [release.core_key, release.dataset, release.principal, int(release.quality * 10**12), events]
+    text = json.dumps([*what, release.frame, release.coarse, release.held], separators=(",", ":"))
+    return hashlib.sha256(text.encode() + b"\n" + release.body).hexdigest()
 
 
 def read_all(ledger: Ledger, query: str) -> None:
@@ -42,7 +54,7 @@ def test_the_end_of_a_query_says_what_was_kept(ledger: Ledger, asked: str) -> No
     top, leaf = (ledger.entries(account.id) for account in ledger.accounts())
     ends = [next(one for one in entries if one.kind is EntryKind.POST) for entries in (top, leaf)]
     assert ends[1].details == EMPTY
-    assert Kept.read(ends[0].details) == Kept("analyst", body_hash(b"answer"), {release.id: body_hash(release.body)})
+    assert Kept.read(ends[0].details) == Kept("analyst", body_hash(b"answer"), {release.id: whole(release)})
     assert SCHEMA == 8
     account = ledger.accounts()[1]
     ledger.fail(ledger.reserve(request(account)).query_id)
@@ -63,6 +75,10 @@ def test_the_end_of_a_query_says_what_was_kept(ledger: Ledger, asked: str) -> No
         ("UPDATE releases SET body = 'a text'", "wrong_release"),
         ("UPDATE releases SET id = 'r_other'", "wrong_release"),
         ("UPDATE queries SET principal = 'ben'", "wrong_owner"),
+        ("UPDATE releases SET core_key = 'other'", "wrong_release"),
+        ("UPDATE releases SET frame = 'other'", "wrong_release"),
+        ("UPDATE releases SET principal = 'ben'", "wrong_release"),
+        ("UPDATE releases SET quality = quality + 1", "wrong_release"),
         ("DELETE FROM releases", "wrong_release"),
         ("UPDATE accounts SET principal = 'ben' WHERE parent IS NOT NULL", "wrong_owner"),
     ],

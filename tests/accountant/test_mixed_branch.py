@@ -36,6 +36,7 @@ from accountant.ledger import Ledger
 from accountant.states import EntryKind
 from privacy.events import Event
 from privacy.numbers import ATTO, PICO
+from tests.accountant.exported import Program
 from tests.accountant.making import analyst, core, gaussian, laplace, limit, request, root, sha256, spend
 from tests.accountant.test_accounts_once import execute
 from tests.accountant.test_ledger_audit import tamper
@@ -368,3 +369,42 @@ def test_entries_without_the_branch_are_hashed_as_before(ledger: Ledger) -> None
             *(one.details, one.created, one.account_previous, one.previous),
         ]
         assert one.digest() == sha256(json.dumps(fields, separators=(",", ":")))
+
+
+def test_a_branch_that_comes_late_forgets_no_charge(ledger: Ledger, url: str) -> None:
+    """Shows that an account whose delta was too small for the branch does not get it after it was charged: it would
+    begin with both sums empty, and half of the limit could be spent again. Where nothing was charged it gets it; a
+    forged raise is found."""
+    small = limit(1, "12e-18")
+    used, unused = (
+        ledger.create_account(
+            dataset=name, parent=None, principal=None, name="lifetime", limit=small, filter=FilterKind.APPROXIMATE,
+            actor="admin",
+        )
+        for name in ("used", "unused")
+    )  # fmt: skip
+    assert split_limit(small, FilterKind.APPROXIMATE, DEFAULT_SHARES).mixed_pure is None
+    spend(ledger, request(used, core("all", laplace(1))))
+    for refused in (limit(1, "1e-6"), limit("0.5", "12e-18"), limit("0.5", "1e-6")):
+        with pytest.raises(ValueError, match="open another account"):
+            ledger.change_limit(used.id, refused, actor="admin", reason="more")
+    ledger.change_limit(used.id, limit(2, "12e-18"), actor="admin", reason="more")
+    ledger.change_limit(unused.id, limit(1, "1e-6"), actor="admin", reason="more")
+    assert ledger.audit().findings == ()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("accountant.operations.forgets_charges", lambda *_, **__: False)
+        ledger.change_limit(used.id, limit(1, "1e-6"), actor="admin", reason="more")
+    spend(ledger, request(used, core("again", laplace("0.5"))))
+    assert {finding.code for finding in ledger.audit().findings} == {"wrong_limit"}
+    verifier = Program.Verifier()
+    verifier.read(ledger.export(now=1), {})
+    assert {code for code, _, _ in verifier.findings} == {"over_limit"}
+
+
+def test_a_limit_that_stops_an_account_can_be_raised_again(ledger: Ledger) -> None:
+    """An account that was stopped by a tiny limit, under which nothing fits, goes on with the branch it had."""
+    top = root(ledger, epsilon=10, delta="1e-6", pure=False)
+    spend(ledger, request(top, core("one", laplace("0.5"))))
+    for amount in ("0.000001", 10):
+        ledger.change_limit(top.id, limit(amount, "1e-6"), actor="admin", reason="stop")
+    assert ledger.audit().findings == ()
