@@ -134,4 +134,4 @@ def test_a_release_without_the_events_of_its_base_is_refused_and_found(books: Bo
     assert books.ledger.audit().findings == ()
     events = json.dumps([event_to_json(event) for event in charge.events])
     tamper(url, f"UPDATE releases SET events = '{events}' WHERE id = '{made.id}'".replace(":", "\\:"))
-    assert {found.code for found in books.ledger.audit().findings} == {"uncharged_release"}
+    assert {found.code for found in books.ledger.audit().findings} == {"uncharged_release", "wrong_release"}
