@@ -21,7 +21,8 @@ from dataclasses import dataclass, replace
 from accountant.account import Account
 from accountant.request import CoreCharge, Reuse, StoredRelease
 from mechanisms.released_table import ReleasedTable
-from privacy.policy import ColumnType
+from privacy.bounds import AskedContribution, AutomaticContribution
+from privacy.policy import ColumnType, Dataset
 from privacy.refusal import Finding, Refused
 from privacy.statement import Released, StageValue, Statement
 from privacy.values import Cell
@@ -39,7 +40,15 @@ from sql_rewrite.released import ROW
 from sql_rewrite.stage_hidden import places_of
 from sql_rewrite.stage_tables import CELLS_MAX, EVERY, cell_name
 
-__all__ = ["at_origins", "own_keys", "refuse_width", "sampled", "stage_values"]
+__all__ = [
+    "at_origins",
+    "by_counts",
+    "chooses_later_norms",
+    "own_keys",
+    "refuse_width",
+    "sampled",
+    "stage_values",
+]
 
 VERSION = 1
 """Of the identity of what a later stage asks."""
@@ -277,6 +286,29 @@ _SAMPLES: Mapping[ColumnType, Released] = {
 """Made-up values of types other than numbers and truth values."""
 
 
+def chooses_later_norms(question: Question, prepared: Prepared) -> bool:
+    """Whether a width is asked for although how much of a unit counts in a later stage would be chosen at a run."""
+    if not prepared.plan.stages or (question.half_width is None and question.relative is None):
+        return False
+    later = {name for name, _ in prepared.plan.stages}
+    return any(
+        one is not None and core.core.name in later
+        for core, one in zip(prepared.cores, prepared.histograms, strict=True)
+    )
+
+
+def by_counts(question: Question, dataset: Dataset) -> Question:
+    """The question with the bounds for hidden groups where it would choose norms: its widths follow from its text.
+
+    Every bound is safe (privacy/bounds.py), because the sensitivity follows from the bound that is used; what a unit
+    has beyond it is cut, and the answer warns of it (`bounds_assumed`).
+    """
+    bounds = [table.contribution for table in dataset.tables if table.contribution is not None and not table.one_row]
+    counted = [bound.counted if isinstance(bound, AutomaticContribution) else bound for bound in bounds]
+    groups = max((bound.groups_per_unit for bound in counted), default=1)
+    return replace(question, contribution=AskedContribution(groups_per_unit=groups))
+
+
 def refuse_width(question: Question, prepared: Prepared) -> None:
     """Refuses an accuracy as the price of stages whose widths are not known before it. Errors: Refused.
 
@@ -295,11 +327,11 @@ def refuse_width(question: Question, prepared: Prepared) -> None:
 _NO_WIDTH = Finding(
     code="unsupported_sql",
     what="an accuracy for a question of several stages is refused",
-    why="How much of each unit counts in a later stage is chosen when the numbers that it reads are released, and the "
-    "width of its own numbers follows from that.",
+    why="Value bounds in a later stage are chosen when the numbers that it reads are released, and the width of its own "
+    "numbers follows from them.",
     instead=(
         'ask with a spend: "spend": {"epsilon": "1"}, or --epsilon 1',
-        "state contribution bounds in the request, and clip columns without bounds: SUM(GREATEST(0, LEAST(x, 1000)))",
+        "clip columns without bounds: SUM(GREATEST(0, LEAST(x, 1000)))",
         "ask the nested query by itself with an accuracy, and write its number (or $name, a parameter) in its place",
     ),
 )

@@ -27,7 +27,7 @@ from server.journey.quoting import Quoting
 from server.journey.release_key import quality_of, release_key
 from server.journey.reuse import Reusable, Stored, serves
 from server.journey.sizes import Sizes
-from server.journey.stages import refuse_width
+from server.journey.stages import by_counts, chooses_later_norms, refuse_width
 from server.journey.value_stage import Told
 from server.question import Question
 from sql_rewrite.norms import norm_key
@@ -69,6 +69,9 @@ class StoredChoices:
         choose it as well: then nothing is known of what is cut.
         """
         prepared = self._preparing.prepare(question, dataset, power_of(question, path[0]))
+        if chooses_later_norms(question, prepared):
+            # Its histogram would read released numbers, and a width is promised before there are any.
+            prepared = self._preparing.prepare(by_counts(question, dataset), dataset, power_of(question, path[0]))
         refuse_width(question, prepared)
         if prepared.counted is not None and (question.half_width is not None or question.relative is not None):
             prepared = prepared.counted  # a choice of keys has no width

@@ -400,28 +400,14 @@ def widest(answer: dict[str, Any]) -> float:
     return max((high[-1] - low[-1]) / 2 for low, high in zip(answer["lows"], answer["highs"], strict=True))
 
 
-@pytest.mark.parametrize(
-    ("dataset", "options", "said"),
-    [
-        ("wards", {"relative": Fraction(1, 10)}, "an accuracy"),
-        ("wards", {"half_width": Fraction(50)}, "an accuracy"),
-    ],
-)
-def test_an_accuracy_that_only_later_numbers_decide_is_refused(
-    services: Services, dataset: str, options: dict[str, Any], said: str
-) -> None:
-    """Shows the refusal, nothing charged, and that the suggested spend, or the width with named bounds, is answered."""
-    who = analyst(services, dataset)
-    asked = question(ABOVE, who, epsilon=None, dataset=dataset, **options)
-    for way in (services.journey.admit, services.journey.estimate):
-        with pytest.raises(Refused) as refused:
-            way(asked)
-        assert refused.value.findings[0].what.startswith(f"{said} for a question of several stages")
-    assert len(answer_to(services, question(ABOVE, who, dataset=dataset))["rows"]) == 1
-    named = replace(
-        asked, contribution=AskedContribution(groups_per_unit=1, rows_per_unit=3, rows_per_unit_and_group=3)
-    )
-    answer = answer_to(
-        services, named if "half_width" in options else replace(named, half_width=Fraction(50), relative=None)
-    )
+def test_a_width_of_a_later_stage_holds_its_units_to_counts(services: Services) -> None:
+    """Shows a width where a spend would choose a norm: promised before its one charge, with a warning, and free again."""
+    who = analyst(services, "wards")
+    asked = question(ABOVE, who, epsilon=None, dataset="wards", half_width=Fraction(50))
+    answer = answer_to(services, asked)
     assert widest(answer) <= 50
+    assert charged(answer) > 0
+    assert any(warning["code"] == "bounds_assumed" for warning in answer["warnings"])
+    assert answer_to(services, asked)["accounting"]["charged"] == []
+    spent = answer_to(services, question(ABOVE, who, dataset="wards"))
+    assert {norm["source"] for norm in spent["provenance"]["norms"]} == {"chosen"}
