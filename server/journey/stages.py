@@ -327,8 +327,8 @@ def refuse_width(question: Question, prepared: Prepared) -> None:
 _NO_WIDTH = Finding(
     code="unsupported_sql",
     what="an accuracy for a question of several stages is refused",
-    why="Value bounds in a later stage are chosen when the numbers that it reads are released, and the width of its own "
-    "numbers follows from them.",
+    why="Value bounds in a later stage are chosen when the numbers that it reads are released, and the width of its "
+    "own numbers follows from them.",
     instead=(
         'ask with a spend: "spend": {"epsilon": "1"}, or --epsilon 1',
         "clip columns without bounds: SUM(GREATEST(0, LEAST(x, 1000)))",

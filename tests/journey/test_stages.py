@@ -14,7 +14,6 @@ import duckdb
 import pytest
 
 from accountant.request import Reuse
-from privacy.bounds import AskedContribution
 from privacy.refusal import ExecutionFailed, Refused
 from server.answer_rows import from_stored
 from server.errors import SumsRefused
@@ -401,7 +400,7 @@ def widest(answer: dict[str, Any]) -> float:
 
 
 def test_a_width_of_a_later_stage_holds_its_units_to_counts(services: Services) -> None:
-    """Shows a width where a spend would choose a norm: promised before its one charge, with a warning, and free again."""
+    """Shows a width where a spend would choose a norm: promised before its charge, with a warning, and free again."""
     who = analyst(services, "wards")
     asked = question(ABOVE, who, epsilon=None, dataset="wards", half_width=Fraction(50))
     answer = answer_to(services, asked)
