@@ -194,7 +194,7 @@ class Reads:
             query_id=earlier.id,
             state=QueryStatus(earlier.state),
             fresh=False,
-            answer=self._whole(earlier.stored),
+            answer=self._whole(earlier.stored, owner=principal),
             reused={},
             charged=charges_of(earlier.charged),
         )
@@ -363,13 +363,15 @@ class Reads:
         parts = (row.answer, row.answer_of, row.answer_at, row.answer_from, row.answer_to)
         return self._whole(AnswerRow(*parts, getattr(row, "kept", None)), checked=hasattr(row, "kept"))
 
-    def _whole(self, row: AnswerRow, *, checked: bool = True) -> bytes | None:
+    def _whole(self, row: AnswerRow, *, checked: bool = True, owner: str | None = None) -> bytes | None:
         """The answer of a row, together with what it shares with another query's. Answers never change.
 
-        Errors: LedgerRejected when it is not the one that was posted, unless it is not `checked`.
+        Errors: LedgerRejected when it is not the one that was posted (by `owner`), unless it is not `checked`.
         """
         if row.answer is None or row.answer_of is None:
-            return None if row.answer is None else self._posted(row, checked=checked)
+            return None if row.answer is None else self._posted(row, checked=checked, owner=owner)
+        if checked and row.kept is not None:
+            self._reject("an answer that was posted whole is a part of another one")
         assert row.answer_at is not None
         assert row.answer_from is not None
         assert row.answer_to is not None
@@ -379,11 +381,11 @@ class Reads:
         assert other.answer_of is None, "an answer refers to one that is whole"
         return shared.whole(row.answer, self._posted(other, checked=checked))
 
-    def _posted(self, row: AnswerRow, *, checked: bool) -> bytes:
+    def _posted(self, row: AnswerRow, *, checked: bool, owner: str | None = None) -> bytes:
         """A stored answer that is whole. Errors: LedgerRejected when it is not the one that was posted."""
         assert row.answer is not None
         kept = None if row.kept is None or not checked else self._kept(row.kept)
-        if kept is not None and kept.answer != body_hash(row.answer):
+        if kept is not None and (kept.answer != body_hash(row.answer) or owner not in (None, kept.owner)):
             self._reject("a stored answer is not the one that was posted")
         return as_bytes(row.answer)
 

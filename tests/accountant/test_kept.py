@@ -20,7 +20,7 @@ from accountant.states import EntryKind
 from accountant.tables import SCHEMA
 from privacy.events import event_to_json
 from server.errors import problem_of_ledger
-from tests.accountant.making import analyst, core, laplace, request, root, spend
+from tests.accountant.making import analyst, core, laplace, request, root, sha256, spend
 from tests.accountant.test_ledger_audit import tamper
 
 
@@ -104,6 +104,29 @@ def test_what_was_changed_is_found_and_not_served(
     with pytest.raises(LedgerRejected):
         ledger.check_writable()
     assert ledger.account(leaf.id).spent == before
+
+
+def test_an_answer_that_was_posted_whole_shares_nothing(ledger: Ledger, asked: str, url: str) -> None:
+    """Whoever makes it a part of another answer does not take it out of what is checked."""
+    (leaf,) = ledger.accounts(principal="analyst")
+    other = spend(ledger, request(leaf)).query_id
+    part = f"CAST('forged' AS {'BLOB' if url.startswith('sqlite') else 'BYTEA'})"
+    sets = f"answer = {part}, answer_of = '{other}', answer_at = 0, answer_from = 0, answer_to = 1"
+    tamper(url, f"UPDATE queries SET {sets} WHERE id = '{asked}'")
+    assert "wrong_answer" in {finding.code for finding in ledger.audit().findings}
+    for read in (ledger.query, ledger.answer_of):
+        with pytest.raises(LedgerRejected):
+            read(asked)
+
+
+def test_a_retry_is_of_its_owner(ledger: Ledger, url: str) -> None:
+    """A key that somebody gave to another principal's query does not show them its answer."""
+    leaf = analyst(ledger, root(ledger))
+    spend(ledger, request(leaf, idempotency_key="again"))
+    assert ledger.earlier("analyst", "again", sha256("body")) is not None
+    tamper(url, "UPDATE queries SET principal = 'ben'")
+    with pytest.raises(LedgerRejected):
+        ledger.earlier("ben", "again", sha256("body"))
 
 
 def test_an_end_that_says_nothing_is_one_of_before(ledger: Ledger, asked: str, url: str) -> None:
