@@ -45,13 +45,15 @@ def test_a_unit_adds_the_same_beside_any_others(monkeypatch: pytest.MonkeyPatch)
 
 def test_rows_of_both_branches_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plants a right side that keeps the rows of units which have rows on the left."""
-    genuine = full_joins._Full._keyed
+    genuine = full_joins._Outer.write
 
-    def nobody(self: full_joins._Full) -> exp.Expr:
-        missing = exp.Is(this=self._sides[0].column(self._keys[0]), expression=exp.Null())
-        return exp.And(this=genuine(self), expression=missing)
+    def both_sides(self: full_joins._Outer) -> None:
+        genuine(self)
+        union = self._node.args["from_"].this.this
+        assert union.expression.args["where"].this.find(exp.Exists)
+        union.expression.set("where", None)
 
-    monkeypatch.setattr(full_joins._Full, "_keyed", nobody)
+    monkeypatch.setattr(full_joins._Outer, "write", both_sides)
     grouped = "SELECT person_id, COUNT(*) AS n FROM visits GROUP BY person_id"
     text = f"SELECT COUNT(*) AS m0 FROM ({grouped}) AS a FULL JOIN people AS p ON a.person_id = p.person_id"
     monkeypatch.setattr(harness, "make_query", lambda scene, seed: Query(text, {}))

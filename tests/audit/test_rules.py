@@ -93,7 +93,7 @@ RULES: dict[str, tuple[str, ...]] = {
         "tests.audit.test_public_joins:test_a_row_that_is_said_to_meet_one_row_is_caught",
     ),
     "sql_rewrite.row_unions:_added": ("tests.audit.test_unions:test_a_bound_of_one_branch_alone_is_caught",),
-    "sql_rewrite.full_joins:_Full": (
+    "sql_rewrite.full_joins:_Outer": (
         "tests.audit.test_full_joins:test_rows_of_both_branches_are_caught",
     ),
     # Whose rows they are
