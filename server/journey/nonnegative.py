@@ -68,10 +68,11 @@ def assembled(
 def _adjusted(table: ReleasedTable, names: Sequence[str]) -> ReleasedTable:
     columns = []
     for column in table.columns:
-        numbers = column.numbers
-        known = [number for number in numbers if number is not None]
-        fit = column.name in names and len(known) == len(numbers)
-        columns.append(replace(column, values=nonnegative(known)) if fit else column)
+        if column.name in names and None not in column.values:
+            known = [number for number in column.numbers if number is not None]
+            columns.append(replace(column, values=nonnegative(known)))
+        else:
+            columns.append(column)
     return replace(table, columns=tuple(columns))
 
 

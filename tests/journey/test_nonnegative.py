@@ -49,6 +49,15 @@ def test_counts_are_not_negative_and_add_up(services: Services, analyst: Callabl
     assert total[2] == sum(numbers.values())
 
 
+def test_keys_may_be_texts(services: Services, analyst: Callable[..., str]) -> None:
+    """Shows groups of a text, whose levels add up."""
+    sql = f"SELECT sex, {BIN} AS bin, COUNT(*) AS n FROM people WHERE age > 98 GROUP BY ROLLUP (sex, bin)"
+    numbers = {(row[0], row[1]): row[2] for row in asked(services, sql, analyst(), nonnegative=True)["rows"]}
+    assert min(numbers.values()) == 0
+    for sex in ("female", "male"):
+        assert numbers[sex, None] == sum(n for (key, bin), n in numbers.items() if key == sex and bin is not None)
+
+
 def _rows(answer: dict[str, Any]) -> list[tuple[list[Any], list[Any], list[Any]]]:
     return list(zip(answer["rows"], answer["lows"], answer["highs"], strict=True))
 
