@@ -76,6 +76,35 @@ def test_every_tree_means_what_it_says(small: Clinic, run: int) -> None:
     assert sum(refused.values()) <= TREES * REFUSED_MOST, refused
 
 
+_OWN = "FROM visits AS w WHERE w.person_id = v.person_id"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            f"SELECT COUNT(*) FROM visits AS v WHERE EXISTS (SELECT 1 {_OWN} AND w.{first} {one} v.{first} AND "
+            f"w.{second} {other} v.{second})"
+            for first, one, second, other in (
+                ("days", ">=", "cost", ">"),
+                ("days", "<=", "cost", "<"),
+                ("days", ">", "cost", "<>"),
+                ("days", "<>", "cost", ">="),
+                ("hospital_id", "<>", "days", "<"),
+            )
+        ),
+        f"SELECT SUM((SELECT COUNT(*) {_OWN} AND w.cost <= v.cost)) FROM visits AS v",
+        "SELECT COUNT(*), COUNT(w.cost) FROM visits AS v LEFT JOIN visits AS w ON w.person_id = v.person_id AND "
+        "NOT (v.cost < 3 OR w.cost >= 7 AND v.cost > 3)",
+        "SELECT COUNT(*), COUNT(w.days) FROM visits AS v LEFT JOIN visits AS w ON w.person_id = v.person_id AND "
+        "(NOT v.cost <= 3 OR w.days = 2)",
+    ],
+)
+def test_equal_and_missing_values_of_a_units_rows(small: Clinic, text: str) -> None:
+    """Shows where ends of frames, NULL, equal rows outside and negations matter: in few rows of larger worlds."""
+    assert not difference(small, text)
+
+
 @pytest.mark.slow
 def test_a_wrong_end_is_found(small: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
     """Plants the greatest value where the least one decides a comparison."""

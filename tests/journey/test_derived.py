@@ -149,6 +149,21 @@ def test_several_releases_answer_together(
     assert not is_free(asked(services, then, who, epsilon=limit * Fraction(6, 5)))
 
 
+def test_a_total_less_a_part_is_not_the_rest_of_units_with_rows_in_both(
+    services: Services, analyst: Analyst, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shows that each would be held to its bounds by itself; a rule that forgets it takes the difference."""
+    visits, who = "SELECT COUNT(*) FROM visits", analyst()
+    for text in (visits, f"{visits} WHERE visit_id < 3000"):
+        asked(services, text, who)
+    assert not is_free(asked(services, f"{visits} WHERE visit_id >= 3000", who, epsilon="0.01"))
+    monkeypatch.setattr(boxes, "steady_relations", lambda sources: {one.relation for one in sources})
+    other = analyst()
+    for text in (visits, f"{visits} WHERE visit_id < 3001"):
+        asked(services, text, other)
+    assert is_free(asked(services, f"{visits} WHERE visit_id >= 3001", other, epsilon="0.01"))
+
+
 def test_releases_of_which_one_is_made_from_another_do_not_answer_together(
     services: Services, analyst: Analyst, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -283,7 +298,6 @@ def test_groups_of_units_with_several_do_not_add_up(
     who = analyst()
     for module in (finer_groups, holding, boxes):
         monkeypatch.setattr(module, "coarse_of", lambda bounded, dataset, where: "0" * 64)
-    monkeypatch.setattr(boxes, "steady_relations", lambda sources: {"visits"})
     asked(services, "SELECT cost < 51 AS low, COUNT(*) FROM visits GROUP BY low", who)
     assert is_free(asked(services, "SELECT COUNT(*) FROM visits", who, epsilon="0.05"))
 

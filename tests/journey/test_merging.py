@@ -92,11 +92,14 @@ def _cells(answer: dict[str, Any], place: int) -> list[tuple[list[Any], float, f
         "SELECT town, COUNT(*) AS n FROM people GROUP BY town",
         "SELECT COUNT(*) AS n FROM people",
         "SELECT age > 5 AS grown, COUNT(*) AS n FROM people GROUP BY grown",
-        "SELECT GREATEST(0, LEAST(900, age)) AS a, COUNT(*) AS n FROM people GROUP BY a",
+        "SELECT GREATEST(0, LEAST(200, age)) AS a, sex, COUNT(*) AS n FROM people GROUP BY a, sex",
+        "SELECT sex, SUM(income) AS n FROM people GROUP BY sex",
     ],
 )
 def test_what_cannot_be_merged_is_refused(services: Services, analyst: Callable[..., str], sql: str) -> None:
-    """Shows the refusal before any price: LIMIT, arithmetic, averages, HAVING, hidden groups, no key that is fit."""
+    """Shows the refusal before any price: LIMIT, arithmetic, averages, HAVING, hidden groups, no key that is fit, 603
+    groups, and bounds that the data would choose.
+    """
     with pytest.raises(Refused) as refused:
         asked(services, sql, analyst())
     (finding,) = refused.value.findings

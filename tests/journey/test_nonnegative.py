@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from privacy.refusal import Refused
+from server.journey.nonnegative import _ends
 from server.services import Services
 from tests.journey.clinic import answer_to, question
 
@@ -38,6 +39,8 @@ def test_counts_are_not_negative_and_add_up(services: Services, analyst: Callabl
     for (name, number), lows, highs in _rows(shown):
         low, high = (max(0, end) for end in ends[name])
         assert (lows[1], highs[1]) == (min(low, number), max(high, number))
+
+    assert _ends(7, -3.0, 5.0, cut=True) == (0, 7)
 
     first = asked(services, SHARE, who, nonnegative=True)
     numbers = {row[0]: row[1] for row in first["rows"]}

@@ -71,8 +71,8 @@ def test_no_rows_forms_are_longer_than_one() -> None:
 
 @pytest.mark.parametrize("mu_squared", [Fraction(1, 100), MU_SQUARED, Fraction(10**9)])
 def test_the_event_holds_for_every_row(mu_squared: Fraction) -> None:
-    """Forms of one row, rounded to the grid beside many other rows, with the factors that are drawn with; and of a unit
-    whose four sums are each off by two.
+    """Forms of one row, rounded to the grid beside other rows at every distance from it, with the factors that are drawn
+    with; and of a unit whose four sums are each off by two.
     """
     measurement = made(mu_squared)
     event = measurement.event()
@@ -80,14 +80,15 @@ def test_the_event_holds_for_every_row(mu_squared: Fraction) -> None:
     used = [(measurement.sigma / 4 / sigma) ** 2 for sigma in measurement.sigmas]
     assert all(square <= most for square, most in zip(used, PAIR_SQUARES, strict=True))
     step = 4 * measurement.grid
-    beside = np.array([[987_654_321, 123_456_789, 55_555_555, 77_777_777]])
-    for s, t in itertools.product((0, 1, 1023, 1024, FIRST), (0, 7, 512, SECOND)):
-        row = sums_of(np.array([s]), np.array([t]))
-        for off in (0, 2, -2):
-            moved = row + off * np.array([[1, -1, -1, 1]])
-            sides = [((side @ FORMS.T + step // 2) // step * step)[0] for side in (beside, beside + moved)]
-            change = [int(b) - int(a) for a, b in zip(*sides, strict=True)]
-            assert sum(square * one**2 for square, one in zip(used, change, strict=True)) <= event.l2_squared
+    off, near = (
+        np.array([*itertools.product(one, repeat=4)]) for one in ((-2, 0, 2), range(0, step, measurement.grid))
+    )
+    beside = np.array([987_654_321, 123_456_789, 55_555_555, 77_777_777]) + near
+    for s, t in itertools.product((0, 1, 1024, FIRST), (0, 7, SECOND)):
+        moved = sums_of(np.array([s]), np.array([t])) + off
+        sides = [(side @ FORMS.T + step // 2) // step * step for side in (beside, beside + moved[:, None])]
+        change = (sides[1] - sides[0]).astype(float)
+        assert (change**2 @ np.array(used, dtype=float)).max() <= event.l2_squared
     loss = event.loss()
     assert loss.mu_squared is not None
     assert mu_squared * (1 - Fraction(1, 10**12)) <= loss.mu_squared <= mu_squared

@@ -130,10 +130,24 @@ def test_estimates_are_unbiased_and_their_errors_are_as_stated(degree: int) -> N
     lows, highs = np.array(column.lows, dtype=float), np.array(column.highs, dtype=float)
     missed = ((lows > truth) | (highs < truth)).mean()
     assert missed <= 0.05 + 4 * (0.05 * 0.95 / repeats) ** 0.5
+    if not degree:
+        assert (highs - lows).min() / 2 >= radius(0.05, 4) * float(made.scale_of_sums)
     assert abs(shown.mean() - truth) <= 4 * shown.std() / repeats**0.5
     errors = np.median([error for error in column.standard_errors if error is not None])
     assert errors == pytest.approx(shown.std(), rel=0.1)
     assert float(made.scale_of_sums) < float(noise[2].scale_of_sums)
+
+
+def test_every_draw_of_a_mean_is_one_more() -> None:
+    """Each look at a release may have been chosen by what was seen; of too many nothing is stated."""
+    one = measured(NoiseFamily.GAUSSIAN, 0, Fraction(1))
+    assert isinstance(one, GaussianMeasurement)
+    terms = [Term(place, 1, Fraction(1, 2)) for place in range(2)]
+    mean = joined("s0", {0: one, 1: one}, terms)
+    assert mean is not None
+    for looks, draws in ((3, 4), (63, 64), (64, None)):
+        found = joined("s1", {0: replace(mean, looks=looks), 1: one}, terms)
+        assert (None if found is None else found.draws) == draws
 
 
 def boxes(source: np.random.Generator, values: int, *, keys: bool) -> Box:
@@ -234,6 +248,8 @@ def test_what_shares_noise_is_not_combined() -> None:
     assert float(sums.measurement.scale_of_sums) == pytest.approx(float(alone.scale_of_sums) / 2**0.5)
     for origins in (frozenset("ab"), None):
         assert join(whole, ["rows:x"], [apart[0], replace(apart[1], origins=origins)]) is None
+    of_pairs = replace(apart[1], sums=(HeldSums(measured(NoiseFamily.GAUSSIAN, 2, Fraction(1)), frozenset(["rows:x"])),))
+    assert join(whole, ["rows:x"], [apart[0], of_pairs]) is None  # sums of another kind
     # What a rule that forgets it would state of a release and its mean with a later one: too little.
     source = np.random.default_rng(2)
     first, later = source.standard_normal((2, REPEATS))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from privacy.policy import ColumnType
+from sql_rewrite.apart_sides import CLAUSES_MAX, clauses
 from sql_rewrite.contribution import Contribution
 from sql_rewrite.cost import check_work
-from sql_rewrite.expressions import columns_of
+from sql_rewrite.expressions import ColumnRef, Literal, columns_of
+from sql_rewrite.functions import build
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
 from sql_rewrite.lower_unit_groups import read_columns
@@ -88,6 +91,16 @@ def test_a_condition_reads_tables_that_are_joined_by_then(before: str, more: str
     found = refused(f"SELECT COUNT(*) FROM visits AS v {before}{people} AND {more}{after}")
     assert found.code == "join_not_on_key"
     assert "LEFT JOIN is refused" in found.what
+
+
+def test_too_many_clauses_are_none() -> None:
+    """Shows that a form which is cut at its most clauses is never taken for the whole."""
+    ref = ColumnRef("r0", "age", ColumnType.INTEGER)
+    parts = [build("<", (ref, Literal(one, ColumnType.INTEGER))) for one in range(10)]
+    pairs = [build("and", (parts[place], parts[place + 1])) for place in range(0, 10, 2)]
+    assert len(clauses(build("or", tuple(pairs[:4]))) or ()) == CLAUSES_MAX
+    assert clauses(build("or", tuple(pairs))) is None
+    assert clauses(build("not", (build("and", tuple(build("or", (one, one)) for one in parts)),))) is None
 
 
 def test_what_a_comparison_reads_is_there() -> None:
