@@ -6,9 +6,11 @@ import pytest
 from sqlalchemy import text
 
 from accountant.connection import open_engine
+from accountant.errors import LedgerRejected
 from accountant.ledger import Ledger
 from accountant.request import SharedAnswer
 from tests.accountant.making import analyst, core, request, root, spend
+from tests.accountant.test_ledger_audit import tamper
 
 WHOLE = b'{"id":"one",ROWS ROWS ROWS,"end":1}'
 REPEAT = b'{"id":"another",ROWS ROWS ROWS,"end":22}'
@@ -49,6 +51,18 @@ def test_a_reference_reads_like_a_copy(ledger: Ledger, url: str) -> None:
     engine.dispose()
     assert bytes(own) == REPEAT.replace(b"ROWS ROWS ROWS", b"")
     assert ledger.audit().ok
+
+
+def test_what_was_changed_is_not_served_through_a_repeat(ledger: Ledger, url: str) -> None:
+    """A repeat has no end of its own: the answer that it shares bytes with is compared with what was posted."""
+    _, shared, leaf = told(ledger)
+    repeat(ledger, leaf, shared, query_id="q_repeat")
+    forged = WHOLE.replace(b"ROWS", b"WORS").hex()
+    value = f"X'{forged}'" if url.startswith("sqlite") else f"decode('{forged}', 'hex')"
+    tamper(url, f"UPDATE queries SET answer = {value} WHERE id = '{shared.query_id}'")
+    for read in (ledger.query, ledger.answer_of):
+        with pytest.raises(LedgerRejected):
+            read("q_repeat")
 
 
 def test_the_same_answer_again_stores_nothing(ledger: Ledger) -> None:

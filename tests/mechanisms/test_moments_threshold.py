@@ -54,10 +54,12 @@ def made(
 def alone(measurement: Selecting, rows: int = 1, *, threshold: int | None = None) -> float:
     """The greatest chance that a group of one unit with so many rows is shown, by the real law of the noise."""
     units = rows * measurement.statistic.row_units / measurement.grid
-    edge = (measurement.threshold if threshold is None else threshold) - units - float(measurement.fuzz)
+    # Of pairs four times that of one form: a half of it, and a half of its noise.
+    pairs = isinstance(measurement, GaussianPairsThreshold)
+    rounding = 4 if pairs else float(measurement.fuzz)
+    edge = (measurement.threshold if threshold is None else threshold) - units - rounding
     if isinstance(measurement, GaussianMomentsThreshold | GaussianPairsThreshold):
         # Of pairs the sums add up to four times the first form.
-        pairs = isinstance(measurement, GaussianPairsThreshold)
         every = [4 * measurement.sigmas[0]] if pairs else measurement.sigmas
         deviation = math.sqrt(sum(float(sigma) ** 2 for sigma in every))
         return math.erfc(edge / deviation / math.sqrt(2)) / 2
