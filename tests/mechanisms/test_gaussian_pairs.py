@@ -71,8 +71,8 @@ def test_no_rows_forms_are_longer_than_one() -> None:
 
 @pytest.mark.parametrize("mu_squared", [Fraction(1, 100), MU_SQUARED, Fraction(10**9)])
 def test_the_event_holds_for_every_row(mu_squared: Fraction) -> None:
-    """Forms of one row, rounded to the grid beside other rows at every distance from it, with the factors that are drawn
-    with; and of a unit whose four sums are each off by two.
+    """Forms of one row, rounded to the grid beside other rows at every distance from it, with the factors of the draw;
+    and of a unit whose four sums are each off by two.
     """
     measurement = made(mu_squared)
     event = measurement.event()

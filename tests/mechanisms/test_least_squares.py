@@ -248,7 +248,9 @@ def test_what_shares_noise_is_not_combined() -> None:
     assert float(sums.measurement.scale_of_sums) == pytest.approx(float(alone.scale_of_sums) / 2**0.5)
     for origins in (frozenset("ab"), None):
         assert join(whole, ["rows:x"], [apart[0], replace(apart[1], origins=origins)]) is None
-    of_pairs = replace(apart[1], sums=(HeldSums(measured(NoiseFamily.GAUSSIAN, 2, Fraction(1)), frozenset(["rows:x"])),))
+    of_pairs = replace(
+        apart[1], sums=(HeldSums(measured(NoiseFamily.GAUSSIAN, 2, Fraction(1)), frozenset(["rows:x"])),)
+    )
     assert join(whole, ["rows:x"], [apart[0], of_pairs]) is None  # sums of another kind
     # What a rule that forgets it would state of a release and its mean with a later one: too little.
     source = np.random.default_rng(2)
