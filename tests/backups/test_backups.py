@@ -221,6 +221,30 @@ def _member_outside(content: bytes) -> bytes:
     )
 
 
+def _member_above(content: bytes) -> bytes:
+    return _again(
+        content,
+        lambda _, body: body,
+        names=lambda name: f"secrets/../../{name}" if name.startswith("secrets") else name,
+    )
+
+
+def _member_after(content: bytes) -> bytes:
+    other = _again(content, lambda name, body: body if name == "ledger.sqlite" else None)
+    made = io.BytesIO(content)
+    with tarfile.open(fileobj=made, mode="a") as whole, tarfile.open(fileobj=io.BytesIO(other)) as again:
+        (member,) = again
+        whole.addfile(member, again.extractfile(member))
+    return made.getvalue()
+
+
+def _later_schema(content: bytes) -> bytes:
+    def change(name: str, body: bytes) -> bytes:
+        return json.dumps(json.loads(body) | {"revision": "9999"}).encode() if name == "contents.json" else body
+
+    return _again(content, change)
+
+
 def _newer(content: bytes) -> bytes:
     def change(name: str, body: bytes) -> bytes:
         return json.dumps(json.loads(body) | {"format": 2}).encode() if name == "contents.json" else body
@@ -262,6 +286,9 @@ class TestRefusals:
             (_other_byte, "secrets/draw_key"),
             (_other_head, "not the one that its list names"),
             (_member_outside, "members that no backup has"),
+            (_member_above, "members that no backup has"),
+            (_member_after, "follows its list"),
+            (_later_schema, "newer than this program"),
             (_newer, "newer version"),
             (lambda _: b"nothing of the kind", "no tar archive"),
             (lambda _: b"", "no tar archive"),
