@@ -3,7 +3,9 @@
 A backup has forgotten what was charged after it was made. What tells that is the high-water mark: where the home still
 has one, it stays, and the ledger compares itself with it. Where there is none, nobody knows what was charged, so a mark
 is written that is one entry beyond the backup. Either way nothing is spent until an administrator acknowledges it,
-unless the mark says that the backup is the newest there was.
+unless the mark says that the backup is the newest there was. Monitors and streams are charged when they are opened, and
+what they say afterwards is in no entry: a backup with open ones is never taken for the newest, and acknowledging a
+restore ends them.
 """
 
 from __future__ import annotations
@@ -71,7 +73,7 @@ def restore(settings: Settings, archive: Path) -> Restored:
                 "or move ledger.sqlite and the files beside it away first, and leave ledger.highwater where it is.",
             )
         moves = _moves(unpacked, home)
-        newest = _marked(HighWater(settings.high_water()), contents)
+        newest = _marked(HighWater(settings.high_water()), contents, sessions=found.sessions)
         for source, target in moves:
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             source.rename(target)
@@ -106,7 +108,7 @@ def _same(one: Path, other: Path) -> bool:
     return other.is_file() and filecmp.cmp(one, other, shallow=False)
 
 
-def _marked(mark: HighWater, contents: Contents) -> bool:
+def _marked(mark: HighWater, contents: Contents, *, sessions: bool) -> bool:
     """Leaves a mark that the restored ledger is compared with; whether it knows no later entry than the backup's.
 
     Errors: BackupRefused when it cannot be written.
@@ -117,7 +119,9 @@ def _marked(mark: HighWater, contents: Contents) -> bool:
     except ValueError:
         return False
     if known is not None:
-        return known.ledger == there.ledger and known.sequence <= there.sequence
+        newest = known.ledger == there.ledger and known.sequence <= there.sequence
+        if not (newest and sessions):
+            return newest
     mark.write(Mark(ledger=contents.ledger, sequence=contents.sequence + 1, hash=_UNKNOWN))
     failed = mark.failed
     mark.close()

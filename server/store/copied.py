@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, inspect, select
 
 from accountant.audit import AuditReport, audit_ledger
 from accountant.connection import open_engine
 from accountant.tables import ledger_meta
-from server.store.tables import dataset_versions
+from server.store.tables import dataset_versions, monitors, streams
 
 __all__ = ["Copied", "audit_copy", "read_copy"]
 
@@ -21,7 +21,8 @@ __all__ = ["Copied", "audit_copy", "read_copy"]
 class Copied:
     """The ledger's name, the sequence and the hash of its last entry, and the datasets that are attached.
 
-    `datasets` are their names; `snapshots` where theirs are, relative to the folder of all snapshots.
+    `datasets` are their names; `snapshots` where theirs are, relative to the folder of all snapshots. `sessions` says
+    whether monitors or streams may still say something: what they have said is in no entry of the ledger.
     """
 
     identity: str
@@ -29,6 +30,7 @@ class Copied:
     hash: str
     datasets: tuple[str, ...]
     snapshots: tuple[str, ...]
+    sessions: bool
 
 
 def read_copy(file: Path) -> Copied:
@@ -38,8 +40,11 @@ def read_copy(file: Path) -> Copied:
         identity, sequence, digest = connection.execute(select(meta.ledger, meta.sequence, meta.hash)).one()
         chosen = select(versions.name, versions.snapshot).where(versions.current).order_by(versions.name)
         attached = connection.execute(chosen).all()
+        there = [table for table in (monitors, streams) if inspect(connection).has_table(table.name)]
+        left = [select(func.count()).select_from(table).where(table.c.left > 0) for table in there]
+        sessions = any(connection.execute(count).scalar_one() for count in left)
     names, snapshots = (tuple(column) for column in zip(*attached, strict=True)) if attached else ((), ())
-    return Copied(identity, sequence, digest, names, snapshots)
+    return Copied(identity, sequence, digest, names, snapshots, sessions)
 
 
 def audit_copy(file: Path) -> AuditReport:

@@ -26,6 +26,7 @@ from server.roles import Role
 from server.settings import Settings
 from server.store.copied import audit_copy, read_copy
 from server.store.registry import Registry
+from server.store.tables import metadata
 from tests.backups.conftest import spend
 
 
@@ -165,6 +166,21 @@ class TestForgottenCharges:
         assert restore(other, tmp_path / "one.tar").newest
         spend(other)
         assert audited(other).ok
+
+    @pytest.mark.parametrize("table", ["monitors", "streams"])
+    def test_open_sessions_are_never_the_newest(self, settings: Settings, tmp_path: Path, table: str) -> None:
+        """What a monitor said after the backup is in no entry: put back unnoticed, it would say as much again."""
+        with open_engine(settings.database()).begin() as connection:
+            row = {"id": "m", "sealed": b"x", "left": 1, "revision": 1}
+            more = {"background": False} if table == "monitors" else {"frame": b"x", "made": 0, "shared": False}
+            connection.execute(metadata.tables[table].insert().values(**row, **more))
+        make_backup(settings, tmp_path / "one.tar")
+        other = elsewhere(tmp_path)
+        other.home.mkdir()
+        other.high_water().write_bytes(settings.high_water().read_bytes())
+        assert not restore(other, tmp_path / "one.tar").newest
+        with pytest.raises(LedgerBehind):
+            spend(other)
 
     def test_a_lost_mark(self, settings: Settings) -> None:
         """SQLite's mark is older than the first entry: without it nothing is spent. PostgreSQL's is made, and told."""
