@@ -170,10 +170,12 @@ class TestForgottenCharges:
     @pytest.mark.parametrize("table", ["monitors", "streams"])
     def test_open_sessions_are_never_the_newest(self, settings: Settings, tmp_path: Path, table: str) -> None:
         """What a monitor said after the backup is in no entry: put back unnoticed, it would say as much again."""
-        with open_engine(settings.database()).begin() as connection:
+        engine = open_engine(settings.database())
+        with engine.begin() as connection:
             row = {"id": "m", "sealed": b"x", "left": 1, "revision": 1}
             more = {"background": False} if table == "monitors" else {"frame": b"x", "made": 0, "shared": False}
             connection.execute(metadata.tables[table].insert().values(**row, **more))
+        engine.dispose()
         make_backup(settings, tmp_path / "one.tar")
         other = elsewhere(tmp_path)
         other.home.mkdir()
