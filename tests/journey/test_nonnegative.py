@@ -79,6 +79,7 @@ def test_rows_that_keys_do_not_name_have_no_interval(services: Services, analyst
     [
         (f"SELECT {BIN} AS bin, SUM(age) AS s FROM people GROUP BY bin", {}),
         ("SELECT town, COUNT(*) AS n FROM people GROUP BY town", {}),
+        ("SELECT sex, COUNT(*) AS n FROM people WHERE age > (SELECT AVG(age) FROM people) GROUP BY sex", {}),
         (CELLS, {"with_cut": True}),
         (CELLS, {"merge": Fraction(1, 10)}),
     ],
@@ -86,7 +87,7 @@ def test_rows_that_keys_do_not_name_have_no_interval(services: Services, analyst
 def test_what_has_no_such_counts_is_refused(
     services: Services, analyst: Callable[..., str], sql: str, options: dict[str, Any]
 ) -> None:
-    """Shows the refusal of sums, hidden groups, and of other options for what is shown."""
+    """Shows the refusal of sums, hidden groups, stages, and of other options for what is shown."""
     with pytest.raises(Refused) as refused:
         asked(services, sql, analyst(), nonnegative=True, **options)
     assert [finding.field for finding in refused.value.findings] == ["nonnegative"]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from accountant.auditor import Auditor
 from accountant.checkpoint import CheckpointFile
 from accountant.errors import LedgerRejected
 from accountant.ledger import Ledger
@@ -64,6 +66,11 @@ def test_what_came_after_the_checkpoint_agrees(url: str, file: Path) -> None:
     assert kept.checkpoint is not None
     assert file.stat().st_mode & 0o077 == 0
     assert CheckpointFile.read(kept.text()) == kept
+    marks = kept.checkpoint.accounts.items()
+    frozen = replace(kept.checkpoint, accounts={name: replace(mark, frozen=True) for name, mark in marks})
+    auditor = Auditor()
+    auditor.resume(frozen)
+    assert auditor.checkpoint(frozen.ledger) == frozen
     with Server(url, file) as server:
         assert server.ledger.rejected is None
         since, whole = server.ledger.audit_since(kept.checkpoint), server.ledger.audit()
