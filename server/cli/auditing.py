@@ -68,10 +68,14 @@ def verify(
         raise CommandFailed(f"""could not read the export
             {type(error).__name__}: {error.filename}.
             Make one with: noisegate ledger export FILE""") from None
-    except (program.NotAnExport, ValueError) as error:
+    except program.NotAnExport as error:
         raise CommandFailed(f"""this is no export of a ledger
             {error}.
             Make one with: noisegate ledger export FILE""") from None
+    except ValueError as error:
+        raise CommandFailed(f"""could not compare with what was noted earlier
+            {error}.
+            Give the last line of an earlier output as --head, or an earlier export as --earlier.""") from None
     here.show(found.report(), found.words(), verbatim=True, failed=bool(found.findings))
 
 
