@@ -324,6 +324,8 @@ class Correlated:
             inner = exp.Select(expressions=[one.inner.copy() for one in (*keys, second)])
             inner.set("from_", query.args["from_"].copy())
             inner.set("joins", [join.copy() for join in query.args.get("joins") or ()])
+            for part in parts.own:
+                inside.lift(part)  # an unknown name is refused at its place, before a nested query has it
             own = [part.copy() for part in parts.own]
             inner.set("where", exp.Where(this=conjunction(own)) if own else None)
             outer = pairs.half([column for column in columns if isinstance(column, exp.Column)])
@@ -365,7 +367,14 @@ class Correlated:
         """Groups beside the block's rows, by keys that equal what the rows have, each with its place in the text."""
         self._kept.append(select)
         rows = self._rows(select)
-        assert rows is not None
+        if rows is None:
+            raise refuse(
+                "correlated_subquery",
+                "a nested query is refused",
+                "What it reads cannot be taken apart by the rows outside.",
+                "compare columns of one table inside with columns of one table outside",
+                position=self._text.position(node),
+            )
         (source,) = rows.sources
         found = [self._outer_column(lifter, *one) for one in outer]
         columns = []

@@ -103,6 +103,9 @@ SELECT COUNT(*) FROM visits WHERE getvariable('x') = 1
 -- refused: unknown_table
 SELECT COUNT(*) FROM visits v JOIN hospital h USING (hospital_id)
 
+-- refused: unknown_table
+SELECT COUNT(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits w WHERE w.patient_id = v.patient_id AND w.department = vv.department AND w.visit_date < v.visit_date AND w.cost <= v.cost)
+
 -- refused: unknown_column
 SELECT AVG(price) FROM visits
 
