@@ -53,7 +53,8 @@ class QuantileReader:
         within = isinstance(node, exp.WithinGroup)
         call = node.this if within else node
         found = called(call)
-        assert found is not None
+        if found is None:
+            raise self._refused(call, "It does not say of which value.")
         function, (operand, *_) = found
         slot = _FRACTION_SLOTS.get(type(call))
         consume(call, "this", *(() if slot is None else (slot,)), text=self._text, what=type(call).__name__.upper())

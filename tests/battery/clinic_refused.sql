@@ -74,6 +74,9 @@ SELECT AVG(cost) FROM (SELECT * FROM visits ORDER BY cost DESC LIMIT 100) t
 SELECT AVG(cost) FROM (SELECT DISTINCT cost FROM visits LIMIT 50) t
 
 -- refused: unsupported_sql
+SELECT COUNT(*) FROM (SELECT patient_id, QUANTILE_DISC( , 0.5) AS m FROM visits GROUP BY patient_id) WHERE m >= DATE '2024-01-01'
+
+-- refused: unsupported_sql
 SELECT AVG(cost) FROM visits TABLESAMPLE 1 PERCENT
 
 -- refused: correlated_subquery
