@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from accountant.filter import DELTA_MAX, EPSILON_MAX, DeltaShares, FilterKind
-from server.cli.answers import budget_table
 from server.cli.client import Remote
 from server.cli.failure import CommandFailed, UsageError
 from server.cli.options import Here, amount, operator, option
-from server.cli.output import Json, as_typed, table
+from server.cli.output import Json, as_typed, short, table
 from server.roles import Role
 
 if TYPE_CHECKING:
@@ -167,7 +166,7 @@ def set_budget(
         made = ledger.account(done["id"])
     lines = [
         f"Account {made.id} of dataset {made.dataset} is {done['result']}: {whose(made)}, {made.filter.value}.",
-        budget_table([account_body(made)]),
+        _budget_table([account_body(made)]),
     ]
     if made.parent is None and done["result"] == "opened":
         lines += ["Next, somebody who may ask:", "  noisegate key create NAME --role analyst"]
@@ -206,7 +205,7 @@ def show_budgets(
         everything = _in_ledger(place, dataset, principal)
     wanted = {"dataset": dataset, "principal": principal}
     found = [item for item in everything if all(value in (None, item[name]) for name, value in wanted.items())]
-    lines = [budget_table(found)] if found else ["There is no budget of yours on this server. Ask an administrator."]
+    lines = [_budget_table(found)] if found else ["There is no budget of yours on this server. Ask an administrator."]
     if found and not elsewhere:
         lines += ["The root bounds what all analysts of a dataset learn together; an account below is one analyst's."]
     elif not elsewhere:
@@ -215,6 +214,19 @@ def show_budgets(
   noisegate budget set --dataset {dataset or "NAME"} --epsilon 20 --delta 0.00001""")
         ]
     here.show(found, lines, verbatim=True)
+
+
+def _budget_table(budgets: Sequence[Json]) -> str:
+    """Accounts as the API shows them: limits, what is used, and what remains."""
+    head = ["dataset", "whose", "filter", "epsilon", "delta", "used", "epsilon left", "delta left", "account"]
+    return table(head, map(_budget_row, budgets), right=range(3, 8))
+
+
+def _budget_row(item: Json) -> list[str]:
+    amounts = [short(item[part][name]) for part in ("limit", "remaining") for name in ("epsilon", "delta")]
+    whose, used = item["principal"] or f"({item['name']})", f"{float(item['used_share']) * 100:.1f} %"
+    account = f"{item['id']} (frozen)" if item.get("frozen") else item["id"]
+    return [item["dataset"], whose, item["filter"], *amounts[:2], used, *amounts[2:], account]
 
 
 def _in_ledger(place: Home, dataset: str | None, principal: str | None) -> list[Json]:

@@ -1,4 +1,4 @@
-"""What a server says, in words and tables: answers, prices, estimates, declarations, budgets."""
+"""What a server says, in words and tables: answers, prices, estimates, declarations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from server.cli.output import Json, as_commands, as_typed, painted, printable, s
 if TYPE_CHECKING:
     from engines.stored import Snapshot
 
-__all__ = ["answer_table", "budget_table", "dataset_lines", "datasets_lines",
+__all__ = ["answer_table", "dataset_lines", "datasets_lines",
            "estimate_lines", "key_text", "left_out_lines", "own_words", "part_words", "plan_lines", "price_lines",
            "profile_lines", "warning_lines"]  # fmt: skip
 
@@ -475,19 +475,6 @@ def _column_row(column: Json) -> list[str]:
 def key_text(key: object) -> str:
     """A key of groups as the tables of answers write it."""
     return "NULL" if key is None else str(key)
-
-
-def budget_table(budgets: Sequence[Json]) -> str:
-    """Accounts as the API shows them: limits, what is used, and what remains."""
-    head = ["dataset", "whose", "filter", "epsilon", "delta", "used", "epsilon left", "delta left", "account"]
-    return table(head, map(_budget_row, budgets), right=range(3, 8))
-
-
-def _budget_row(item: Json) -> list[str]:
-    amounts = [short(item[part][name]) for part in ("limit", "remaining") for name in ("epsilon", "delta")]
-    whose, used = item["principal"] or f"({item['name']})", f"{float(item['used_share']) * 100:.1f} %"
-    account = f"{item['id']} (frozen)" if item.get("frozen") else item["id"]
-    return [item["dataset"], whose, item["filter"], *amounts[:2], used, *amounts[2:], account]
 
 
 def left_out_lines(snapshot: Snapshot | None) -> Iterator[str]:
