@@ -33,8 +33,10 @@ def _of_one_person(lifter: Lifter, query: exp.Select, outer: list[exp.Column]) -
     from_, where = query.args.get("from_"), query.args.get("where")
     if from_ is None or where is None or query.args.get("joins") or query.args.get("group") or len(outer) != 1:
         return ()
-    equal, (value, *more) = where.this, query.expressions
-    if more or not isinstance(equal, exp.EQ) or not isinstance(value, exp.AggFunc):
+    if len(query.expressions) != 1:
+        return ()
+    equal, (value,) = where.this, query.expressions
+    if not isinstance(equal, exp.EQ) or not isinstance(value, exp.AggFunc):
         return ()
     inner = equal.this if equal.expression is outer[0] else equal.expression
     written = lifter.text.position(value)

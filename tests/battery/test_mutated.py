@@ -27,6 +27,14 @@ SEEDS = range(4)
 AT_NIGHT = 300_000
 
 FAULTS = (
+    (
+        "clinic",
+        "SELECT COUNT(*) FROM (SELECT patient_id, QUANTILE_DISC( , 0.5) AS m FROM visits GROUP BY patient_id) t",
+    ),
+    (
+        "shop",
+        "SELECT (*) FROM orders * WHERE EXISTS (SELECT   FROM items i WHERE i.order_id = o.order_id AND i.returned)",
+    ),
     ("clinic", "PIVOT (SELECT region, sex FROM patients) ON USING COUNT(*)"),
     ("clinic", "PIVOT (SELECT region, sex FROM patients) sex USING COUNT(*)"),
     ("people", "SELECT DISTINCT FROM people"),
