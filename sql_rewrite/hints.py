@@ -134,7 +134,7 @@ _HINTS: Mapping[str, Hint] = {
     hinted: hint
     for hint, names in {
         _best: "arg_min arg_max argmin argmax min_by max_by arg_min_null arg_max_null",
-        _spread: "mad histogram entropy width_bucket equi_width_bins",
+        _spread: "mad histogram entropy equi_width_bins",
         _most: "approx_top_k approx_top_count approx_top_sum",
         _said("COUNT_IF({x} % 2 = 1) counts the rows whose last bit is set"): "bit_and bit_or bit_xor bitstring_agg",
         _shared: "first last any_value arbitrary list array_agg string_agg group_concat listagg stringagg "

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from privacy.policy import ColumnType
 from privacy.refusal import Finding, Refused
-from sql_rewrite import lift_call, lift_clock, lift_constant, lift_interval, lift_operator
+from sql_rewrite import lift_call, lift_clock, lift_constant, lift_interval, lift_operator, width_buckets
 from sql_rewrite.declared_literals import COMPARED, outside_declaration
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, describe, walk
 from sql_rewrite.filled import fill
@@ -58,6 +58,7 @@ _READERS: Mapping[type[exp.Expr], Reader] = {
     exp.Column: _column,
     exp.Paren: _paren,
     **lift_constant.READERS,
+    **width_buckets.READERS,
     **lift_operator.READERS,
     **lift_interval.READERS,
     **lift_call.READERS,

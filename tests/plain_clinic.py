@@ -49,6 +49,12 @@ BEGUN = datetime.datetime(2026, 1, 1)
 """When every question begins: after all rows, as it is for DuckDB."""
 
 
+_WIDTH_BUCKET = """CREATE MACRO width_bucket(x, low, high, n) AS CAST(
+CASE WHEN x IS NULL THEN NULL WHEN x < low THEN 0 WHEN x >= high THEN n + 1
+ELSE 1 + len(list_filter(range(1, n), lambda i: (x - low) * n >= i * (high - low))) END AS BIGINT)"""
+"""What the function means, counted: how many inner ends are at or below the value. DuckDB has none of the name."""
+
+
 def _column(name: str, kind: str, low: str | None = None, high: str | None = None, **more: Any) -> Column:
     bounds = None if low is None or high is None else ValueBounds(Fraction(low), Fraction(high))
     return Column(name, ColumnType(kind), bounds, **more)
@@ -218,6 +224,8 @@ def open_plain(folder: Path, dataset: Dataset, write: Callable[[Path], None]) ->
     """A dataset in a folder, whose plain rows `write` puts into a file of DuckDB."""
     source = folder / "plain.duckdb"
     write(source)
+    with closing(duckdb.connect(str(source))) as connection:
+        connection.execute(_WIDTH_BUCKET)
     sources = [TableSource(table.name, source, "duckdb", table.name) for table in dataset.tables]
     snapshot = build_snapshot(dataset, sources, directory=folder / "snapshots", draw_key=bytes(range(32)))
     private, shell = _engines()

@@ -43,6 +43,11 @@ class Broken(Exception):
     """The engine failed inside, so this twin cannot be used any more."""
 
 
+_WIDTH_BUCKET = """width_bucket(x, low, high, parts) AS CASE WHEN x < low THEN 0 WHEN x >= high THEN parts + 1
+ELSE least(parts, CAST(floor((x - low) * parts / (high - low)) AS BIGINT) + 1) END"""
+"""What texts may call and the engine has not: for the judgement of names and types (sql_rewrite/width_buckets.py)."""
+
+
 def open_tables(
     twin: duckdb.DuckDBPyConnection, tables: Sequence[TwinTable], *, schema: str
 ) -> duckdb.DuckDBPyConnection:
@@ -60,6 +65,8 @@ def open_tables(
     if schema.lower() not in _TAKEN:
         seen.execute(f"CREATE SCHEMA {identifier(schema)}")
         schemas.append(schema)
+    for name in schemas:
+        seen.execute(f"CREATE MACRO {identifier(name)}.{_WIDTH_BUCKET}")
     for table in tables:
         columns = ", ".join(f"{identifier(c.name)} {PLAIN_TYPES[c.type]}" for c in table.columns)
         for name in schemas:

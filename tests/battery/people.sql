@@ -133,7 +133,10 @@ SELECT age - age % 10 AS decade, COUNT(*) AS n FROM people GROUP BY decade ORDER
 -- answered
 SELECT (age // 10) * 10 || 's' AS decade, COUNT(*) AS n FROM people GROUP BY ALL
 
--- refused: unsupported_function
+-- answered
+SELECT WIDTH_BUCKET(weight, 40.5, 100.25, 7) AS part, COUNT(*) AS n, AVG(weight) AS w FROM people GROUP BY part
+
+-- answered
 SELECT WIDTH_BUCKET(income, 0, 200000, 10) AS bucket, COUNT(*) FROM people GROUP BY bucket ORDER BY bucket
 
 -- answered

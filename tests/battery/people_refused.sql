@@ -222,3 +222,12 @@ SELECT current_user, COUNT(*) FROM people
 
 -- refused: unsupported_function
 SELECT getenv('HOME'), COUNT(*) FROM people
+
+-- refused: unsupported_function
+SELECT WIDTH_BUCKET(income, age, 200000, 10) AS bucket, COUNT(*) FROM people GROUP BY bucket
+
+-- refused: unsupported_function
+SELECT WIDTH_BUCKET(income, 200000, 0, 10) AS bucket, COUNT(*) FROM people GROUP BY bucket
+
+-- refused: unsupported_function
+SELECT WIDTH_BUCKET(income, 0, 200000, 0) AS bucket, COUNT(*) FROM people GROUP BY bucket

@@ -96,7 +96,7 @@ SELECT age // 10 AS decade, COUNT(*) FROM customers WHERE age BETWEEN 18 AND 90 
 SELECT CASE WHEN age < 30 THEN 'young' WHEN age < 60 THEN 'middle' ELSE 'old' END AS band, COUNT(*) FROM
 customers GROUP BY band
 
--- refused: unsupported_function
+-- answered
 SELECT WIDTH_BUCKET(age, 18, 90, 6) AS bucket, COUNT(*) FROM customers GROUP BY bucket
 
 -- answered
