@@ -17,9 +17,11 @@ from sqlglot import exp
 
 from privacy.policy import ColumnType
 from sql_rewrite.expressions import Expression, Literal
+from sql_rewrite.filled import fill
 from sql_rewrite.lifter import Lifter, Reader
+from sql_rewrite.operands import operands_of
 from sql_rewrite.refuse import refuse
-from sql_rewrite.syntax import DIALECT, consume
+from sql_rewrite.syntax import consume
 
 __all__ = ["READERS"]
 
@@ -40,7 +42,7 @@ def _width_bucket(lifter: Lifter, node: exp.Expr) -> Expression:
             "unsupported_function",
             f"{lifter.text.spelled(node) or 'WIDTH_BUCKET'} is refused",
             f"Its ends are constants, the lower one first, and it has a constant number of parts, 1 to {_PARTS_MAX:,}.",
-            "WIDTH_BUCKET(x, 0, 100, 10)",
+            fill("WIDTH_BUCKET({x}, 0, 100, 10)", operands_of(lifter, node)[:1]),
             position=lifter.text.position(node),
         )
     begin, end, number = (one.copy() for one in given if one is not None)
@@ -49,14 +51,15 @@ def _width_bucket(lifter: Lifter, node: exp.Expr) -> Expression:
     width = exp.Paren(this=exp.Sub(this=end.copy(), expression=begin.copy()))
     within = exp.cast(exp.Floor(this=exp.Div(this=scaled, expression=width)), "BIGINT")
     place = exp.Add(this=within, expression=exp.Literal.number(1))
-    least = exp.func("LEAST", number.copy(), place, dialect=DIALECT)
     beyond = exp.Add(this=number.copy(), expression=exp.Literal.number(1))
     written = exp.Case(
         ifs=[
             exp.If(this=exp.LT(this=value.copy(), expression=begin), true=exp.Literal.number(0)),
             exp.If(this=exp.GTE(this=value.copy(), expression=end), true=beyond),
+            # Below the upper end, and rounded up to it.
+            exp.If(this=exp.GTE(this=within.copy(), expression=number.copy()), true=number.copy()),
         ],
-        default=least,
+        default=place,
     )
     return lifter.lift(written)
 

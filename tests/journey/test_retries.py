@@ -82,8 +82,9 @@ def test_a_server_whose_ledger_was_removed_is_not_ready_and_answers_nobody(tmp_p
         api = Api(services)
         api.key("anna", "analyst")
         open_account(services.ledger, "anna")
-        assert api.call("anna", "GET", "/readyz").status_code == 200
+        # The answer first: only then a worker of each kind has served, and the server is ready.
         settle(services, "anna", "key-before")
+        assert api.call("anna", "GET", "/readyz").status_code == 200
         for file in tmp_path.glob("ledger.sqlite*"):
             file.unlink()
         with pytest.raises(LedgerBehind):
