@@ -184,6 +184,8 @@ class Auditor:
             self.granted[entry.account].append(details["to"])
         elif details.get("action") == "freeze":
             self.frozen.add(entry.account)
+        elif details.get("action") == "unfreeze":
+            self.frozen.discard(entry.account)
         return entry.amounts == ZERO
 
     def _limit(self, entry: Entry, to: dict[str, str]) -> None:

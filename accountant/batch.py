@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, Table
 
 from accountant import faults
+from accountant.beside import Beside
 from accountant.continuity import Continuity
 from accountant.direct import Direct
 from accountant.entry import GENESIS, ZERO, Amounts, Entry
@@ -55,6 +56,8 @@ class Needs:
     charges: set[str] = field(default_factory=set)
     siblings: set[tuple[str, str]] = field(default_factory=set)
     """Accounts below this parent, of this principal."""
+    owned: set[str] = field(default_factory=set)
+    """Principals whose accounts are wanted, all of them."""
     roots: bool = False
     expired: bool = False
     others: bool = False
@@ -68,6 +71,7 @@ class Batch:
     def __init__(
         self, connection: Connection, statements: Statements, *, now: int, instance: str, continuity: Continuity
     ) -> None:
+        self._connection = connection
         self._direct = Direct(connection)
         self._continuity = continuity
         self._statements = statements
@@ -90,6 +94,7 @@ class Batch:
         self._entry_rows: list[Values] = []
         self._release_rows: list[Values] = []
         self._limits_changed: list[AccountState] = []
+        self._frozen_changed: list[AccountState] = []
 
     def load(self, needs: Needs, parents: dict[str, str | None]) -> None:
         """Locks the head and reads all that the operations need. `parents` remembers the tree, which never changes.
@@ -110,6 +115,8 @@ class Batch:
             needs.accounts.update(read(str, statements.sibling, {"parent": parent, "principal": principal}))
         if needs.roots:
             needs.accounts.update(read(str, statements.roots))
+        for principal in sorted(needs.owned):
+            needs.accounts.update(read(str, statements.owned, {"principal": principal}))
         if needs.keys:
             for query in read(QueryState, statements.keys, statements.pairs(needs.keys)):
                 self._remember(query)
@@ -197,6 +204,11 @@ class Batch:
     def roots(self) -> list[AccountState]:
         """Every root that was loaded."""
         return [account for account in self._accounts.values() if account.parent is None]
+
+    def owned(self, principal: str) -> list[AccountState]:
+        """Every account of a principal, as far as `Needs.owned` asked for it, in the order of identifiers."""
+        mine = [account for account in self._accounts.values() if account.principal == principal]
+        return sorted(mine, key=lambda account: account.id)
 
     def sibling(self, parent: str, principal: str) -> AccountState | None:
         """The spendable account of a principal below a parent, as far as `Needs.siblings` asked for it."""
@@ -308,6 +320,18 @@ class Batch:
         )
         account.branches = branches
         self._limits_changed.append(account)
+
+    def set_frozen(self, account: AccountState, *, frozen: bool) -> None:
+        """Freezes an account, or lets it pay again; written at the end."""
+        account.frozen = frozen
+        self._frozen_changed.append(account)
+
+    def write_beside(self, beside: Beside | None) -> None:
+        """Writes what goes with a step into other tables, at once. Nothing of it is left where it raises."""
+        if beside is not None:
+            with self._connection.begin_nested():
+                beside(self._connection)
+            self.touched = True
 
     def move(self, query: QueryState, state: QueryStatus, *, answer: bytes | None = None) -> None:
         """The query's final state, reached now."""
@@ -421,6 +445,11 @@ class Batch:
                     {"key": account.id, **{f"new_{name}": value for name, value in account.row().items()}}
                     for account in self._limits_changed
                 ],
+            )
+        if self._frozen_changed:
+            run(
+                statements.update_frozen,
+                [{"key": account.id, "new_frozen": int(account.frozen)} for account in self._frozen_changed],
             )
         changed = [account for account in self._accounts.values() if account.changed and not account.new]
         if changed:

@@ -17,11 +17,13 @@ from sqlalchemy import Connection, insert, inspect, select
 from sqlalchemy.exc import DBAPIError
 
 from accountant.account import Account, DeltaShares, FilterKind, Limit
+from accountant.beside import Beside
 from accountant.connection import open_engine, parse_url, sqlite_path
 from accountant.continuity import Continuity, Head, OpenedFile
 from accountant.entry import GENESIS, to_micros
 from accountant.errors import LedgerBehind, LedgerRejected, LedgerUnavailable, NotMigrated, SchemaTooNew
 from accountant.filter import DEFAULT_SHARES
+from accountant.freezing import BesideFrozen, Freeze, Unfreeze
 from accountant.highwater import HighWater, Mark
 from accountant.instance import OwnerLock
 from accountant.operation import Operation
@@ -142,10 +144,13 @@ class Ledger(Reads):
         filter: FilterKind,
         actor: str,
         shares: DeltaShares = DEFAULT_SHARES,
+        request: str | None = None,
+        beside: Beside | None = None,
     ) -> Account:
         """Opens an account and writes its grant. A dataset has one root (`parent` None), which every charge reaches.
 
-        `shares` divides the delta of every limit that it will have; a pure account has none to divide.
+        `shares` divides the delta of every limit that it will have; a pure account has none to divide. `request` is
+        the budget request that it was opened for, and `beside` writes what goes with it into other tables.
         Errors: ValueError for a second root, a parent of another dataset, too deep a tree, an empty name, or a limit
         that does not suit the filter; UnknownAccount for the parent; AccountExists when the principal has an account
         below this parent that is not frozen.
@@ -163,23 +168,63 @@ class Ledger(Reads):
                 filter=filter,
                 shares=shares,
                 actor=actor,
+                request=request,
+                beside=beside,
             )
         )
 
     def change_limit(
-        self, account: str, limit: Limit, *, actor: str, reason: str, expected: int | None = None
+        self,
+        account: str,
+        limit: Limit,
+        *,
+        actor: str,
+        reason: str,
+        expected: int | None = None,
+        request: str | None = None,
+        beside: Beside | None = None,
     ) -> Account:
         """Raises or lowers a limit, with an `adjust` entry; the budgets of the branches follow from the new limit.
 
         What was spent stays. An account that has spent more than a lowered limit admits nothing. The guarantee of an
         account is that of its greatest epsilon and its greatest delta ever, because each branch's budget grows with
-        both (README.md of this room). `expected` is the revision that the caller has seen. Errors: UnknownAccount;
+        both (README.md of this room). `expected` is the revision that the caller has seen; `request` and `beside` are
+        as for `create_account`. Errors: UnknownAccount;
         AccountChanged when the revision is another one, AccountFrozen; ValueError for an unsuitable limit or an empty
         reason.
         """
         _require_text(actor)
         _require_text(reason)
-        return self._write(ChangeLimit(account=account, limit=limit, actor=actor, reason=reason, expected=expected))
+        return self._write(
+            ChangeLimit(
+                account=account,
+                limit=limit,
+                actor=actor,
+                reason=reason,
+                expected=expected,
+                request=request,
+                beside=beside,
+            )
+        )
+
+    def freeze(self, principal: str, *, actor: str, reason: str, beside: BesideFrozen) -> tuple[str, ...]:
+        """Freezes every account of a principal, each with an `adjust` entry, and returns those that it froze now.
+
+        What is reserved stays reserved. `beside` writes, in the same transaction, what goes with the act into other
+        tables. Errors: those of `beside`; ValueError for an empty text.
+        """
+        _require_text(actor)
+        _require_text(reason)
+        return self._write(Freeze(principal=principal, actor=actor, reason=reason, beside=beside))
+
+    def unfreeze(
+        self, principal: str, accounts: Collection[str], *, actor: str, reason: str, beside: BesideFrozen
+    ) -> tuple[str, ...]:
+        """Lets these accounts of a principal pay again, but for those that another one replaced. As `freeze`."""
+        _require_text(actor)
+        _require_text(reason)
+        again = tuple(sorted(accounts))
+        return self._write(Unfreeze(principal=principal, accounts=again, actor=actor, reason=reason, beside=beside))
 
     # Queries
 

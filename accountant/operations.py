@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from accountant.account import Account
 from accountant.batch import Batch, Needs
+from accountant.beside import Beside
 from accountant.entry import EMPTY, GENESIS, ZERO, Kept, body_hash, canonical_json, limit_json, shares_json
 from accountant.errors import (
     AccountChanged,
@@ -44,6 +45,8 @@ class CreateAccount:
     filter: FilterKind
     actor: str
     shares: DeltaShares = DEFAULT_SHARES
+    request: str | None = None
+    beside: Beside | None = None
     name: str = "create_account"
     query_ids: tuple[str, ...] = ()
 
@@ -100,6 +103,9 @@ class CreateAccount:
         }
         if self.filter is not FilterKind.PURE:
             details["delta_shares"] = shares_json(self.shares)
+        if self.request is not None:
+            details["request"] = self.request
+        batch.write_beside(self.beside)
         batch.add_account(state)
         batch.add_entry(state, EntryKind.GRANT, query_id=None, details=canonical_json(details))
         return state.account()
@@ -114,6 +120,8 @@ class ChangeLimit:
     actor: str
     reason: str
     expected: int | None = None
+    request: str | None = None
+    beside: Beside | None = None
     name: str = "change_limit"
     query_ids: tuple[str, ...] = ()
 
@@ -143,6 +151,9 @@ class ChangeLimit:
             "reason": self.reason,
             "to": limit_json(self.limit),
         }
+        if self.request is not None:
+            details["request"] = self.request
+        batch.write_beside(self.beside)
         batch.set_limit(state, self.limit, branches)
         batch.add_entry(state, EntryKind.ADJUST, query_id=None, details=canonical_json(details))
         return state.account()

@@ -183,6 +183,7 @@ class Statements:
                 accounts.c.parent == bindparam("parent"), accounts.c.principal == bindparam("principal")
             )
         )
+        self.owned = compiled(select(accounts.c.id).where(accounts.c.principal == bindparam("principal")))
         self.roots = compiled(select(accounts.c.id).where(accounts.c.parent.is_(None)))
         self.queries = compiled(select(*_QUERY_COLUMNS).where(self._in(queries.c.id, "ids")))
         self.keys = compiled(self._by_keys())
@@ -268,6 +269,9 @@ class Statements:
             update(accounts)
             .where(accounts.c.id == bindparam("key"))
             .values({name: bindparam(f"new_{name}") for name in changing})
+        )
+        self.update_frozen = compiled(
+            update(accounts).where(accounts.c.id == bindparam("key")).values(frozen=bindparam("new_frozen"))
         )
         self.update_head = compiled(
             update(ledger_meta).values(sequence=bindparam("new_sequence"), hash=bindparam("new_hash"))

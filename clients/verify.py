@@ -639,10 +639,14 @@ class Verifier:
             if without and account.uncounted and account.budgets["mixed_pure"] is not None and any(account.spent):
                 self.find("over_limit", line["sequence"], f"account {account.name} gets a branch that missed charges")
             was, now = pair(account.limits[-2]), pair(account.limits[-1])
-            self.acts.append(f"{when}: {who} changed the limit of {name} from {was} to {now}: {why}")
+            asked = f" for request {details['request']}" if "request" in details else ""
+            self.acts.append(f"{when}: {who} changed the limit of {name} from {was} to {now}{asked}: {why}")
         elif details["action"] == "freeze":
             account.frozen = True
-            self.acts.append(f"{when}: {name} was frozen: it pays for nothing more")
+            self.acts.append(f"{when}: {name} was frozen by {who}: it pays for nothing more: {why}")
+        elif details["action"] == "unfreeze":
+            account.frozen = False
+            self.acts.append(f"{when}: {name} was allowed to pay again by {who}: {why}")
         elif details["action"] == "acknowledge_restore":
             told = f"{when}: {who} accepted that the ledger of {account.dataset} had forgotten charges: {why}."
             self.acts.append(f"{told} What was answered in what it forgot is in no figure here")

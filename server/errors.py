@@ -256,7 +256,8 @@ def problem_of_ledger(error: LedgerError, *, spending: bool, own_account: bool =
         return Problem(
             "no_budget",
             what="the budget is frozen",
-            why="It was a second budget of one principal below one parent, and pays for nothing more.",
+            why="An administrator stopped it, or it was a second budget of one principal below one parent: it pays for "
+            "nothing.",
             instead=("Leave out the field budget.", "List your budgets with GET /v1/budgets."),
         )
     if isinstance(error, PriceMoved):

@@ -231,7 +231,7 @@ class FrozenAccount(Refusal):
     account: str
 
     what = "could not change account {it.account}: it is frozen"
-    why = "It was a second account of one principal below one parent, and pays for nothing more."
+    why = "An administrator stopped its principal, or it was a second account of one principal below one parent."
     instead = "Change the one that pays: <change_other>"
 
 

@@ -299,8 +299,8 @@ class BudgetAnswer(AnswerModel):
         "none of these answers: the root alone paid for it."
     )
     frozen: bool = Field(
-        description="Whether it pays for nothing more: a second budget of one principal below one parent, from before "
-        "there was only one."
+        description="Whether it pays for nothing more: an administrator stopped its principal, or it is a second "
+        "budget of one principal below one parent, from before there was only one."
     )
     created: str
     links: dict[str, str]
