@@ -31,6 +31,8 @@ from privacy.values import Json
 
 __all__ = ["AuditReport", "Finding", "audit_ledger", "audit_since"]
 
+_META = select(*(ledger_meta.c[name] for name in ("ledger", "sequence", "hash", "epoch", "timed_from")))
+
 _REST_EVERY = 500
 """Entries between two rests of an audit."""
 
@@ -62,18 +64,15 @@ def audit_ledger(connection: Connection, *, rest: Callable[[], object] | None = 
 
     `rest` is called again and again while it works; what it raises ends the audit.
     """
-    auditor = Auditor()
-    ledger, head, digest = connection.execute(
-        select(ledger_meta.c.ledger, ledger_meta.c.sequence, ledger_meta.c.hash)
-    ).one()
+    ledger, head, digest, epoch, timed_from = connection.execute(_META).one()
+    auditor = Auditor(timed_from=timed_from)
     count = 0
     for entry in _entries(connection):
         auditor.entry(entry)
         count += 1
         if rest is not None and count % _REST_EVERY == 0:
             rest()
-    if auditor.sequence != head or auditor.head != digest:
-        auditor.find("wrong_head", head, "the last entry is not the one that the ledger names")
+    auditor.ends(head, digest, epoch)
     states = {row[0]: AccountState.from_row(row) for row in connection.execute(select(*ACCOUNT_COLUMNS))}
     for state in states.values():
         auditor.account(state, states)
@@ -116,20 +115,20 @@ def audit_since(connection: Connection, checkpoint: Checkpoint) -> AuditReport |
     What came before it, and the answers and releases of then, are left to a whole audit. An older copy of the ledger
     that was put back and acknowledged is another history: whether one was put back is the high-water mark's to say.
     """
-    ledger, head, digest = connection.execute(
-        select(ledger_meta.c.ledger, ledger_meta.c.sequence, ledger_meta.c.hash)
-    ).one()
-    there = connection.execute(select(entries.c.hash).where(entries.c.sequence == checkpoint.sequence))
-    if (ledger, there.scalar_one_or_none() or GENESIS) != (checkpoint.ledger, checkpoint.hash):
+    ledger, head, digest, epoch, timed_from = connection.execute(_META).one()
+    there = connection.execute(
+        select(entries.c.hash, entries.c.created).where(entries.c.sequence == checkpoint.sequence)
+    ).one_or_none() or (GENESIS, 0)
+    if (ledger, there[0]) != (checkpoint.ledger, checkpoint.hash):
         return None
-    auditor = Auditor(lambda query: _reserved(connection, query))
+    auditor = Auditor(lambda query: _reserved(connection, query), timed_from=timed_from)
     auditor.resume(checkpoint)
+    auditor.moment = there[1]
     count = 0
     for entry in _entries(connection, after=checkpoint.sequence):
         auditor.entry(entry)
         count += 1
-    if auditor.sequence != head or auditor.head != digest:
-        auditor.find("wrong_head", head, "the last entry is not the one that the ledger names")
+    auditor.ends(head, digest, epoch)
     states = {row[0]: AccountState.from_row(row) for row in connection.execute(select(*ACCOUNT_COLUMNS))}
     for state in states.values():
         auditor.account(state, states)

@@ -51,7 +51,7 @@ class Finding:
     """One thing that does not agree.
 
     `code` is one of sequence_gap, broken_chain, wrong_hash, wrong_head, wrong_amounts, wrong_balance, wrong_limit,
-    wrong_tree, wrong_state, wrong_answer, wrong_release, wrong_owner, uncharged_release, uncharged_reading.
+    wrong_tree, wrong_time, wrong_state, wrong_answer, wrong_release, wrong_owner, uncharged_release, uncharged_reading.
     `subject` is an account, an entry's sequence, a query or a release.
     """
 
@@ -77,11 +77,14 @@ def _budgets(epsilon: str, delta: str, kind: str, shares: tuple[tuple[str, int],
 class Auditor:
     """The running state of one audit, from nothing or from a checkpoint.
 
-    `earlier` finds what a query reserved before the checkpoint, by account.
+    `earlier` finds what a query reserved before the checkpoint, by account. Until `timed_from` entries may be earlier
+    than those before them: the ledger did not keep its time yet.
     """
 
-    def __init__(self, earlier: Callable[[str], dict[str, Amounts]] | None = None) -> None:
+    def __init__(self, earlier: Callable[[str], dict[str, Amounts]] | None = None, *, timed_from: int = 0) -> None:
         self._earlier = earlier
+        self._timed_from = timed_from
+        self.moment = 0
         self.findings: list[Finding] = []
         self.sequence = 0
         self.head = GENESIS
@@ -125,6 +128,13 @@ class Auditor:
             if mark.frozen:
                 self.frozen.add(account)
 
+    def ends(self, head: int, digest: str, epoch: int) -> None:
+        """What the ledger says of its last entry, and its time."""
+        if self.sequence != head or self.head != digest:
+            self.find("wrong_head", head, "the last entry is not the one that the ledger names")
+        if head > self._timed_from and epoch != self.moment:
+            self.find("wrong_time", head, "the ledger's time is not that of its last entry")
+
     def find(self, code: str, subject: object, text: str) -> None:
         """Notes one thing that does not agree."""
         self.findings.append(Finding(code, str(subject), text))
@@ -139,6 +149,9 @@ class Auditor:
             self.find("broken_chain", entry.sequence, "the entry does not follow the one before it")
         if entry.digest() != entry.hash:
             self.find("wrong_hash", entry.sequence, "the entry was changed after it was written")
+        if entry.created < self.moment and entry.sequence > self._timed_from:
+            self.find("wrong_time", entry.sequence, "it is earlier than one before it: the ledger's time never falls")
+        self.moment = max(self.moment, entry.created)
         self.sequence = entry.sequence
         self.head = entry.hash
         self.counts[entry.account] = entry.account_sequence

@@ -75,7 +75,10 @@ class Batch:
         self._direct = Direct(connection)
         self._continuity = continuity
         self._statements = statements
+        self.clock = now
+        """The machine's clock in microseconds: for leases, and for what is no entry."""
         self.now = now
+        """The ledger's time in microseconds, once loaded: the clock's, and never before that of any entry."""
         self.instance = instance
         self.sequence = 0
         self.hash = GENESIS
@@ -104,11 +107,12 @@ class Batch:
         read, statements = self._direct.read, self._statements
         (head,) = read(HeadRow, statements.head, {"durable": self._continuity.head.sequence})
         self.sequence, self.hash = head.sequence, head.hash
+        self.now = max(self.clock, head.epoch)
         self._accepts_loss = needs.accepts_loss
         if not needs.accepts_loss:
             self._continuity.check_head(self.sequence, head.there)
         if needs.expired:
-            gone = {"me": self.instance, "now": self.now, "all": 1 if needs.others else 0}
+            gone = {"me": self.instance, "now": self.clock, "all": 1 if needs.others else 0}
             self.recoverable = sorted(read(str, statements.expired, gone))
             needs.queries.update(self.recoverable)
         for parent, principal in needs.siblings:
@@ -273,7 +277,7 @@ class Batch:
     def add_reading(self, account: str, *, release: str, core_key: str, query_id: str) -> None:
         """An account that was charged for a release, written at the end; one that was there already stays."""
         self._reading_rows.append(
-            {"account": account, "release": release, "core_key": core_key, "query_id": query_id, "created": self.now}
+            {"account": account, "release": release, "core_key": core_key, "query_id": query_id, "created": self.clock}
         )
 
     def charges(self, query_id: str) -> list[tuple[str, Amounts]]:
@@ -292,7 +296,7 @@ class Batch:
 
     def add_release(self, release: StoredRelease, *, quality: int, events: str) -> None:
         """A new release, written at the end; later operations of the same batch find it."""
-        head = ReleaseHead(release.id, release.core_key, quality, release.principal, release.dataset, self.now)
+        head = ReleaseHead(release.id, release.core_key, quality, release.principal, release.dataset, self.clock)
         self._releases.setdefault(release.core_key, []).append(head)
         self._release_rows.append(
             {
@@ -304,7 +308,7 @@ class Batch:
                 "query_id": release.query_id,
                 "events": events,
                 "body": release.body,
-                "created": self.now,
+                "created": self.clock,
                 "frame": release.frame,
                 "coarse": release.coarse,
                 "held": release.held,
@@ -337,7 +341,7 @@ class Batch:
         """The query's final state, reached now."""
         query.state = state
         query.changed = True
-        query.finished = self.now
+        query.finished = self.clock
         query.answer = answer
 
     def add_entry(
@@ -466,4 +470,5 @@ class Batch:
                 ],
             )
         if self._entry_rows:
-            run(statements.update_head, {"new_sequence": self.sequence, "new_hash": self.hash})
+            head = {"new_sequence": self.sequence, "new_hash": self.hash, "new_epoch": self.now}
+            run(statements.update_head, head)

@@ -27,10 +27,11 @@ __all__ = ["Continuity", "Head", "OpenedFile"]
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A ledger's last entry: its sequence and its hash. An empty ledger has 0 and 64 zeros."""
+    """A ledger's last entry: its sequence and its hash. An empty ledger has 0 and 64 zeros. `epoch` is its time."""
 
     sequence: int = 0
     hash: str = GENESIS
+    epoch: int = 0
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

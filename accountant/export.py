@@ -58,11 +58,13 @@ def export_lines(connection: Connection, *, now: int, answer_of: Callable[[Colum
 
 
 def _lines(connection: Connection, *, now: int, answer_of: Callable[[Columns], bytes | None]) -> Iterator[Line]:
-    ledger, sequence, digest = connection.execute(
-        select(ledger_meta.c.ledger, ledger_meta.c.sequence, ledger_meta.c.hash)
+    meta = ledger_meta.c
+    ledger, sequence, digest, epoch, timed_from = connection.execute(
+        select(meta.ledger, meta.sequence, meta.hash, meta.epoch, meta.timed_from)
     ).one()
+    kept: Line = {"epoch": epoch, "timed_from": timed_from}
     head: Line = {"sequence": sequence, "hash": digest}
-    yield {"line": "ledger", "format": EXPORT_FORMAT, "ledger": ledger, "created": now, **head}
+    yield {"line": "ledger", "format": EXPORT_FORMAT, "ledger": ledger, "created": now, **head, **kept}
     streaming = connection.execution_options(yield_per=_ROWS)
     for row in streaming.execute(select(*ACCOUNT_COLUMNS)):
         yield _account(AccountState.from_row(row))

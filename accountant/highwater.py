@@ -17,10 +17,11 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from accountant.entry import GENESIS, canonical_json
+from privacy.values import Json
 
 if sys.platform != "win32":
     import fcntl
@@ -32,11 +33,15 @@ _RECORD_LENGTH = 256
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Which ledger, the sequence of its last entry and that entry's hash."""
+    """Which ledger, the sequence of its last entry, that entry's hash, and the ledger's time in microseconds.
+
+    Marks of earlier versions have the time 0.
+    """
 
     ledger: str
     sequence: int
     hash: str
+    epoch: int = field(default=0, compare=False)
 
 
 class HighWater:
@@ -57,13 +62,22 @@ class HighWater:
             raise ValueError("the high-water mark cannot be read") from None
         return _parsed(text)
 
+    def read_epoch(self) -> int:
+        """The ledger's time that the mark knows; 0 where there is none, or none that can be read."""
+        try:
+            mark = self.read()
+        except ValueError:
+            return 0
+        return 0 if mark is None else mark.epoch
+
     def write(self, mark: Mark, *, lower: bool = False) -> None:
         """Writes the mark over the one before, unless that one is higher or another ledger's; `lower` always writes it.
 
         A failure does not undo a durable commit: `failed` remembers it. One write of one short record of constant
         length: a process that is killed leaves the old mark or the new one.
         """
-        text = canonical_json({"ledger": mark.ledger, "sequence": mark.sequence, "hash": mark.hash})
+        stored: dict[str, Json] = {"ledger": mark.ledger, "sequence": mark.sequence, "hash": mark.hash}
+        text = canonical_json({**stored, "epoch": mark.epoch})
         record = text.ljust(_RECORD_LENGTH - 1).encode("ascii") + b"\n"
         try:
             fresh = self._descriptor < 0
@@ -114,10 +128,17 @@ def _parsed(text: str) -> Mark:
     """The mark in a file's text. Errors: ValueError."""
     try:
         stored = json.loads(text)
-        mark = Mark(ledger=stored["ledger"], sequence=stored["sequence"], hash=stored["hash"])
-    except (ValueError, KeyError, TypeError):
+        epoch = stored.get("epoch", 0)
+        mark = Mark(ledger=stored["ledger"], sequence=stored["sequence"], hash=stored["hash"], epoch=epoch)
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise ValueError("the high-water mark cannot be read") from None
     typed = isinstance(mark.ledger, str) and isinstance(mark.sequence, int) and isinstance(mark.hash, str)
-    if not typed or mark.sequence < 0 or len(mark.hash) != len(GENESIS):
+    if (
+        not typed
+        or not isinstance(mark.epoch, int)
+        or mark.epoch < 0
+        or mark.sequence < 0
+        or len(mark.hash) != len(GENESIS)
+    ):
         raise ValueError("the high-water mark cannot be read")
     return mark

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import secrets
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn, TypeVar
@@ -20,7 +21,7 @@ from accountant.account import Account, DeltaShares, FilterKind, Limit
 from accountant.beside import Beside
 from accountant.connection import open_engine, parse_url, sqlite_path
 from accountant.continuity import Continuity, Head, OpenedFile
-from accountant.entry import GENESIS, to_micros
+from accountant.entry import GENESIS, from_micros, to_micros
 from accountant.errors import LedgerBehind, LedgerRejected, LedgerUnavailable, NotMigrated, SchemaTooNew
 from accountant.filter import DEFAULT_SHARES
 from accountant.freezing import BesideFrozen, Freeze, Unfreeze
@@ -77,6 +78,8 @@ class Ledger(Reads):
         self._clock = clock
         super().__init__(open_engine(url))
         self._rejected: str | None = None
+        self._latest = 0
+        self._latest_lock = threading.Lock()
         self._owner: OwnerLock | None = None
         self._writer: Writer | None = None
         self._high_water = HighWater(high_water) if high_water is not None else None
@@ -360,11 +363,12 @@ class Ledger(Reads):
         if self._without_row():
             self._announce()
         # Past the check of `_write`: the ledger is behind for everybody else until this is durable.
-        self._writer.submit(Acknowledge(actor=actor, reason=reason, lost=self._behind))
+        known = self._high_water.read_epoch() if self._high_water is not None else 0
+        self._writer.submit(Acknowledge(actor=actor, reason=reason, lost=self._behind, epoch=max(known, self._latest)))
         self._behind = None
         with self._read() as connection:
-            sequence, digest = connection.execute(select(ledger_meta.c.sequence, ledger_meta.c.hash)).one()
-        self._remember_head(sequence, digest, lower=True)
+            head = _head(connection)
+        self._remember_head(head, lower=True)
         self._recover(all_others=False)
 
     @property
@@ -413,6 +417,21 @@ class Ledger(Reads):
     def _now(self) -> int:
         return to_micros(self._clock())
 
+    def time(self) -> datetime.datetime:
+        """The ledger's time, in UTC: this machine's clock, and never before any entry or what was returned before.
+
+        While clocks differ it may be the moment of somebody's entry: nobody is shown it who does not see every entry.
+        Errors: LedgerUnavailable.
+        """
+        with self._read() as connection:
+            epoch = _head(connection).epoch
+        return from_micros(self._at_least(max(self._now(), epoch)))
+
+    def _at_least(self, moment: int) -> int:
+        with self._latest_lock:
+            self._latest = max(self._latest, moment)
+            return self._latest
+
     def _announce(self) -> None:
         now = self._now()
         row = {
@@ -442,7 +461,8 @@ class Ledger(Reads):
         except ValueError:
             readable = False
         with self._read() as connection:
-            sequence, digest = connection.execute(select(ledger_meta.c.sequence, ledger_meta.c.hash)).one()
+            head = _head(connection)
+            sequence, digest = head.sequence, head.hash
             if not readable:
                 return {"ledger_sequence": sequence, "mark": "unreadable"}
             if mark is None:
@@ -450,7 +470,7 @@ class Ledger(Reads):
                     # On one machine the mark is older than the first entry: somebody removed it, or its disk is gone.
                     return {"ledger_sequence": sequence, "mark": "missing"}
                 self.mark_made = sequence > 0
-                self._high_water.write(Mark(ledger=self.identity, sequence=sequence, hash=digest))
+                self._high_water.write(Mark(self.identity, sequence, digest, head.epoch))
                 return None
             there: str | None = GENESIS
             if mark.sequence:
@@ -464,25 +484,30 @@ class Ledger(Reads):
             "mark": {"hash": mark.hash, "ledger": mark.ledger, "sequence": mark.sequence},
         }
 
-    def _remember_head(self, sequence: int, digest: str, *, lower: bool = False) -> None:
+    def _remember_head(self, head: Head, *, lower: bool = False) -> None:
+        self._at_least(head.epoch)
         if self._high_water is not None and self._behind is None:
-            self._high_water.write(Mark(ledger=self.identity, sequence=sequence, hash=digest), lower=lower)
+            self._high_water.write(Mark(self.identity, head.sequence, head.hash, head.epoch), lower=lower)
 
 
 def checked_identity(connection: Connection) -> tuple[str, Head]:
     """The ledger's name and its head, when this program may write it."""
     if not inspect(connection).has_table(ledger_meta.name):
         raise NotMigrated("the database holds no ledger; run the migrations first")
-    identity, schema, sequence, digest = connection.execute(
-        select(ledger_meta.c.ledger, ledger_meta.c.schema, ledger_meta.c.sequence, ledger_meta.c.hash)
-    ).one()
+    identity, schema = connection.execute(select(ledger_meta.c.ledger, ledger_meta.c.schema)).one()
     if schema > SCHEMA:
         raise SchemaTooNew(
             f"the ledger has schema {schema} and this program knows {SCHEMA}: it was written by a newer version"
         )
     if schema < SCHEMA:
         raise NotMigrated(f"the ledger has schema {schema} and this program needs {SCHEMA}; run the migrations first")
-    return str(identity), Head(sequence, digest)
+    return str(identity), _head(connection)
+
+
+def _head(connection: Connection) -> Head:
+    """The last entry and the ledger's time."""
+    meta = ledger_meta.c
+    return Head(*connection.execute(select(meta.sequence, meta.hash, meta.epoch)).one())
 
 
 def _require_text(text: str) -> None:

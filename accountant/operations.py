@@ -357,6 +357,8 @@ class Acknowledge:
     actor: str
     reason: str
     lost: dict[str, Json]
+    epoch: int = 0
+    """The ledger's time as it was known before: what comes after is not earlier."""
     name: str = "acknowledge"
     query_ids: tuple[str, ...] = ()
 
@@ -367,6 +369,7 @@ class Acknowledge:
 
     def apply(self, batch: Batch) -> None:
         """One adjust entry in every root."""
+        batch.now = max(batch.now, self.epoch)
         details: dict[str, Json] = {
             "action": "acknowledge_restore",
             "actor": self.actor,

@@ -263,7 +263,7 @@ class _Request(ABC):
             cores=cores,
             charged=charged,
             instance=batch.instance,
-            created=batch.now,
+            created=batch.clock,
         )
         batch.add_query(query)
         return query

@@ -56,6 +56,8 @@ class AccountState:
     greatest: Limit
     frozen: bool = False
     revision: int = 1
+    window_rule: str | None = None
+    window_spent: str | None = None
     changed: bool = False
     new: bool = False
 
@@ -163,6 +165,8 @@ class AccountState:
             "revision": self.revision,
             "greatest_epsilon": int(self.greatest.epsilon / PICO),
             "greatest_delta": int(self.greatest.delta / ATTO),
+            "window_rule": self.window_rule,
+            "window_spent": self.window_spent,
         }
 
 
@@ -246,10 +250,11 @@ class ReleaseHead:
 
 
 class HeadRow(NamedTuple):
-    """The ledger's head, and the hash at the last head that this process made durable."""
+    """The ledger's head and its time, and the hash at the last head that this process made durable."""
 
     sequence: int
     hash: str
+    epoch: int
     there: str | None
 
 

@@ -170,7 +170,8 @@ class Statements:
         compiled = self._compiled
         # With the hash at the last durable head of this process: one statement more would cost every batch.
         kept = select(entries.c.hash).where(entries.c.sequence == bindparam("durable")).scalar_subquery()
-        self.head = compiled(select(ledger_meta.c.sequence, ledger_meta.c.hash, kept).with_for_update())
+        head = select(ledger_meta.c.sequence, ledger_meta.c.hash, ledger_meta.c.epoch, kept)
+        self.head = compiled(head.with_for_update())
         self.accounts = compiled(
             select(*ACCOUNT_COLUMNS)
             .where(self._in(accounts.c.id, "ids"))
@@ -274,7 +275,9 @@ class Statements:
             update(accounts).where(accounts.c.id == bindparam("key")).values(frozen=bindparam("new_frozen"))
         )
         self.update_head = compiled(
-            update(ledger_meta).values(sequence=bindparam("new_sequence"), hash=bindparam("new_hash"))
+            update(ledger_meta).values(
+                sequence=bindparam("new_sequence"), hash=bindparam("new_hash"), epoch=bindparam("new_epoch")
+            )
         )
         self.update_instance = compiled(
             update(instances)

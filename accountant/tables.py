@@ -46,7 +46,7 @@ __all__ = [
     "releases",
 ]
 
-SCHEMA = 8
+SCHEMA = 9
 """Version of the ledger's tables that this code reads and writes; `ledger_meta.schema` must be equal."""
 
 NAMING_CONVENTION = {
@@ -79,10 +79,16 @@ ledger_meta = Table(
     Column("ledger", Text, nullable=False),
     Column("sequence", BigInteger, nullable=False),
     Column("hash", Text, nullable=False),
+    Column("epoch", BigInteger, nullable=False, server_default="0"),
+    Column("timed_from", BigInteger, nullable=False, server_default="0"),
     CheckConstraint("id = 1", name="one_row"),
     CheckConstraint("sequence >= 0", name="sequence"),
 )
-"""One row: which ledger this is and its head. PostgreSQL transactions lock it first, so writers follow one another."""
+"""One row: which ledger this is and its head. PostgreSQL transactions lock it first, so writers follow one another.
+
+`epoch` is the ledger's time: the latest moment of any entry, which never falls. `timed_from` is the last entry that was
+written before the ledger kept its time: the moments of later ones do not fall either.
+"""
 
 instances = Table(
     "instances",
@@ -136,6 +142,8 @@ accounts = Table(
     Column("spent_mixed_pure", BigInteger, nullable=False, server_default="0"),
     Column("spent_mixed_mu_squared", BigInteger, nullable=False, server_default="0"),
     Column("unbounded_mixed", BigInteger, nullable=False, server_default="0"),
+    Column("window_rule", Text, nullable=True),
+    Column("window_spent", Text, nullable=True),
     CheckConstraint("(parent IS NULL) = (depth = 0)", name="root"),
     CheckConstraint(_one_of("filter", ("pure", "approximate")), name="filter"),
     CheckConstraint("limit_epsilon > 0 AND limit_delta >= 0", name="limit"),

@@ -84,7 +84,7 @@ class Writer:
     """The writing side of one ledger in one process.
 
     `now` gives microseconds by the ledger's clock; `lease_micros` is how long the instance's row lasts without a batch;
-    `committed` gets the head (sequence, hash) after each durable batch. `patience_seconds` is how long a batch tries
+    `committed` gets the head after each durable batch. `patience_seconds` is how long a batch tries
     to reach the database. Once in a lease the writer also fails what dead processes left open, while `may_recover` says
     so. `continuity` knows what was durable when the ledger was opened; `lost` gets what a ledger that went back has
     lost.
@@ -99,7 +99,7 @@ class Writer:
         lease_micros: int,
         patience_seconds: float,
         continuity: Continuity,
-        committed: Callable[[int, str], None],
+        committed: Callable[[Head], None],
         lost: Callable[[dict[str, Json]], None],
         may_recover: Callable[[], bool],
     ) -> None:
@@ -223,7 +223,7 @@ class Writer:
             self._continuity.check_file()
             self._continuity.durable(*pending)
             self._abandoned.clear()
-            self._committed(pending[0].sequence, pending[0].hash)
+            self._committed(pending[0])
 
     def _give_up(self, jobs: Sequence[_Job[object]], cause: BaseException | None) -> None:
         for job in jobs:
@@ -263,7 +263,7 @@ class Writer:
             for name in names:
                 faults.reach(f"{name}.before_commit")
             self._continuity.file.log_is_open()
-            self._pending = (Head(batch.sequence, batch.hash), self._batch_number)
+            self._pending = (Head(batch.sequence, batch.hash, batch.now), self._batch_number)
             try:
                 transaction.commit()
             except DBAPIError:

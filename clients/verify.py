@@ -492,6 +492,8 @@ class Verifier:
 
     def _end(self, line: Line) -> None:
         self.ended = True
+        if self.sequence > self.header.get("timed_from", self.sequence) and self.header["epoch"] != self.moment:
+            self.find("wrong_time", "ledger", "its time is not that of its last entry")
         if line["sha256"] != self._digest.hexdigest():
             self.find("changed_file", "end", "lines were changed, added or taken out after the export")
         said = line["counts"]
@@ -527,6 +529,8 @@ class Verifier:
             self.find("changed_entry", sequence, "its content is not what its hash says")
         if self.heads.pop(sequence, line["hash"]) != line["hash"]:
             self.find("other_history", sequence, "it is another entry than when the head was noted")
+        if line["created"] < self.moment and sequence > self.header.get("timed_from", sequence):
+            self.find("wrong_time", sequence, "it is earlier than an entry before it: the ledger's time never falls")
         self.sequence, self.hash, self.moment = sequence, line["hash"], max(self.moment, line["created"])
         details = parsed(line["details"])
         if line["kind"] == "grant":

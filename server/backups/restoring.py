@@ -118,11 +118,12 @@ def _marked(mark: HighWater, contents: Contents, *, sessions: bool) -> bool:
         known = mark.read()
     except ValueError:
         return False
+    epoch = 0 if known is None else known.epoch
     if known is not None:
         newest = known.ledger == there.ledger and known.sequence <= there.sequence
         if not (newest and sessions):
             return newest
-    mark.write(Mark(ledger=contents.ledger, sequence=contents.sequence + 1, hash=_UNKNOWN))
+    mark.write(Mark(ledger=contents.ledger, sequence=contents.sequence + 1, hash=_UNKNOWN, epoch=epoch))
     failed = mark.failed
     mark.close()
     if failed:

@@ -227,6 +227,14 @@ def other_place(lines: Lines) -> None:
     amounts[7:9] = [0, amounts[3]] if amounts[7] else [amounts[0], 0]
 
 
+def earlier_moment(lines: Lines) -> None:
+    of(lines, "entry", kind="void")[0]["created"] -= 10**12
+
+
+def slower_clock(lines: Lines) -> None:
+    lines[0]["epoch"] += 1
+
+
 def greater_void(lines: Lines) -> None:
     of(lines, "entry", kind="void")[0]["amounts"][3] -= 5
 
@@ -501,6 +509,7 @@ AS_IT_IS: list[tuple[Forgery, str]] = [
     (asked_of_another_dataset, "wrong_path"),
     (answer_of_what_failed, "wrong_state"),
     (another_ledger, "repeated_line"),
+    (slower_clock, "wrong_time"),
 ]
 """Forgeries of a file whose counts and last hash were made anew."""
 
@@ -509,6 +518,7 @@ WITH_A_NEW_CHAIN: list[tuple[Forgery, str]] = [
     (other_event, "wrong_amounts"),
     (unknown_event, "unknown_event"),
     (other_place, "wrong_place"),
+    (earlier_moment, "wrong_time"),
     (greater_void, "wrong_amounts"),
     (void_of_what_ran, "wrong_state"),
     (closed_twice, "wrong_state"),

@@ -24,6 +24,7 @@ from accountant.errors import (
 )
 from accountant.highwater import HighWater, Mark
 from accountant.ledger import Ledger, utc_now
+from accountant.tables import SCHEMA
 from tests.accountant.making import analyst, core, limit, releases_for, request, root, spend
 
 
@@ -57,8 +58,8 @@ class TestRefusals:
 
     def test_a_newer_schema(self, url: str) -> None:
         """A ledger that newer code wrote is refused with both versions, and nothing is changed."""
-        execute(url, "UPDATE ledger_meta SET schema = 9")
-        with pytest.raises(SchemaTooNew, match="schema 9 and this program knows 8"):
+        execute(url, f"UPDATE ledger_meta SET schema = {SCHEMA + 1}")
+        with pytest.raises(SchemaTooNew, match=f"schema {SCHEMA + 1} and this program knows {SCHEMA}"):
             Ledger(url, instance="test")
         execute(url, "UPDATE ledger_meta SET schema = 0")
         with pytest.raises(NotMigrated, match="schema 0"):
