@@ -1,4 +1,4 @@
-"""Who calls, and whether the route serves that role. Deny by default.
+"""Who calls, on whose behalf, and whether the route serves that role and the key that use. Deny by default.
 
 Every route has exactly one of these as a dependency: `roles(...)`, or `PUBLIC`. `undeclared_routes` finds routes that
 have none; the application does not start with one, and a test walks all of them.
@@ -16,6 +16,7 @@ from starlette.concurrency import run_in_threadpool
 
 from server.errors import Problem
 from server.roles import OVERSEEING, Role
+from server.scopes import Scope, Scopes, scope_of
 from server.services import Services
 from server.store.errors import KeyFault, KeyRefused
 
@@ -30,6 +31,8 @@ class Caller:
     role: Role | None
     key: str
     expires: str
+    scopes: Scopes | None = None
+    """What the key may be used for; None for all of the role."""
 
     @property
     def oversees(self) -> bool:
@@ -55,14 +58,29 @@ def caller_of(request: Request) -> Caller:
 class Access:
     """A dependency that lets the named roles in. Empty `allowed` is a public route."""
 
-    __slots__ = ("allowed", "open_setting")
+    __slots__ = ("allowed", "every_key", "open_setting", "scope")
 
-    def __init__(self, allowed: frozenset[Role], *, open_setting: str | None = None) -> None:
+    def __init__(
+        self,
+        allowed: frozenset[Role],
+        *,
+        open_setting: str | None = None,
+        scope: Scope | None = None,
+        every_key: bool = False,
+    ) -> None:
         self.allowed = allowed
         self.open_setting = open_setting
+        self.scope = scope
+        self.every_key = every_key
+
+    def needs(self, method: str, path: str) -> Scope | None:
+        """The scope of the route of that pattern; None where a key of any scope will do."""
+        if self.every_key or not self.allowed:
+            return None
+        return self.scope or scope_of(method, path, self.allowed)
 
     async def __call__(self, request: Request) -> Caller:
-        """The caller. Errors: Problem unauthenticated, forbidden, rate_limited, invalid_request."""
+        """The caller. Errors: Problem unauthenticated, forbidden, missing_scope, rate_limited, invalid_request."""
         _refuse_unknown_parameters(request)
         if not self.allowed:
             return _NOBODY
@@ -80,6 +98,13 @@ class Access:
                     "GET /v1/me shows your role.",
                 ),
             )
+        scope = self.needs(request.method, request.scope["route"].path)
+        if scope is not None and caller.scopes is not None and scope not in caller.scopes:
+            raise Problem(
+                "missing_scope",
+                what=f"your key lacks the scope {scope}",
+                why=f"It has {', '.join(caller.scopes)}, and this operation needs {scope}.",
+            )
         request.state.caller = caller
         return caller
 
@@ -88,10 +113,13 @@ PUBLIC = Access(frozenset())
 """For routes that everybody may call: documentation, health."""
 
 
-def roles(*allowed: Role) -> Access:
-    """Lets these roles in, and nobody else."""
+def roles(*allowed: Role, scope: Scope | None = None, every_key: bool = False) -> Access:
+    """Lets these roles in, and nobody else. Keys with scopes need `scope`, by default that of method and roles.
+
+    `every_key` asks for no scope.
+    """
     assert allowed
-    return Access(frozenset(allowed))
+    return Access(frozenset(allowed), scope=scope, every_key=every_key)
 
 
 async def _identify(request: Request, services: Services) -> Caller:
@@ -111,7 +139,7 @@ async def _identify(request: Request, services: Services) -> Caller:
     wait = limits.requests.take(principal.name)
     if wait:
         raise _too_many("too many requests from this principal", wait)
-    return Caller(name=principal.name, role=principal.role, key=key.id, expires=key.expires)
+    return Caller(name=principal.name, role=principal.role, key=key.id, expires=key.expires, scopes=key.scopes)
 
 
 _SEND = "Send the header Authorization: Bearer ngk_... with an API key of this server."
@@ -126,6 +154,10 @@ _REASONS = {
     ),
     KeyFault.INVALID: ("It is not a key of this server, or it was mistyped.", ("Copy the whole key again.", _MAKE)),
     KeyFault.EXPIRED: ("It has expired.", ("Ask an administrator for a new one.", _MAKE)),
+    KeyFault.ROTATED: (
+        "It was rotated, and the time for which this secret still worked is over.",
+        ("Use the newest secret of the key.", "Ask an administrator to rotate it again: POST /v1/keys/{id}:rotate."),
+    ),
     KeyFault.REVOKED: ("It was revoked.", ("Ask an administrator for a new one.", _MAKE)),
     KeyFault.DISABLED: (
         "Its principal is disabled.",

@@ -129,6 +129,12 @@ _HTTP_KINDS = (
         ("Use the key of a principal whose role this operation serves.", "GET /v1/me shows your role."),
     ),
     ProblemKind(
+        "missing_scope",
+        403,
+        "The caller's key is for other operations than this one.",
+        ("Use a key that has the scope, or ask an administrator for one.", "GET /v1/me shows the scopes of your key."),
+    ),
+    ProblemKind(
         "token_refused",
         403,
         "The token of a report is unknown or was used before.",

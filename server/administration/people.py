@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from server.administration.refusal import (
     ActRefused,
     DisabledPrincipal,
+    EndedKey,
     LastAdmin,
     NameInUse,
     NoKey,
@@ -16,11 +17,12 @@ from server.administration.refusal import (
     UnsuitablePrincipal,
 )
 from server.roles import Role
-from server.store.errors import LastAdministrator, NameTaken, NotThere
+from server.scopes import Scopes, read_scopes
+from server.store.errors import KeyEnded, LastAdministrator, NameTaken, NotThere
 from server.store.people import NewKey, Principal, StoredKey, check_new_key
 from server.store.registry import Registry
 
-__all__ = ["ChangePrincipal", "CreateKey", "CreatePrincipal", "GrantKey", "Granted", "People"]
+__all__ = ["ChangePrincipal", "CreateKey", "CreatePrincipal", "GrantKey", "Granted", "People", "RotateKey"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +44,15 @@ class ChangePrincipal:
 
 @dataclass(frozen=True, slots=True)
 class CreateKey:
-    """A new key of a principal. `days` is its lifetime, the server's default when None."""
+    """A new key of a principal. `days` is its lifetime, the server's default when None.
+
+    `scopes` narrow what it may be used for (server/scopes.py); None for all that the principal's role serves.
+    """
 
     principal: str
     label: str = ""
     days: int | None = None
+    scopes: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,16 @@ class GrantKey:
     name: str
     role: Role | None = None
     label: str = ""
+    days: int | None = None
+    scopes: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RotateKey:
+    """A new secret of a key. The one before works for `grace_minutes` more; `days` is a new life, None for the old."""
+
+    id: str
+    grace_minutes: int = 0
     days: int | None = None
 
 
@@ -111,7 +127,10 @@ class People:
         if found.disabled is not None:
             raise ActRefused(DisabledPrincipal(found.name))
         try:
-            return self.registry.create_key(request.principal, label=request.label, days=days, actor=actor)
+            scopes = _scopes(request.scopes, found.role)
+            return self.registry.create_key(
+                request.principal, label=request.label, days=days, actor=actor, scopes=scopes
+            )
         except NotThere:
             raise ActRefused(NoPrincipal(request.principal)) from None
         except ValueError as error:
@@ -124,6 +143,7 @@ class People:
         """
         try:
             check_new_key(label=request.label, days=self._days(request.days))
+            _scopes(request.scopes, request.role or Role.ANALYST)
         except ValueError as error:
             raise ActRefused(UnsuitableKey(str(error))) from None
         found = self.registry.principal(request.name)
@@ -131,7 +151,7 @@ class People:
             raise ActRefused(OtherRole(found.name, role=found.role, wanted=request.role))
         if found is None:
             found = self.create_principal(CreatePrincipal(request.name, request.role or Role.ANALYST), actor=actor)
-        made = self.create_key(CreateKey(request.name, request.label, request.days), actor=actor)
+        made = self.create_key(CreateKey(request.name, request.label, request.days, request.scopes), actor=actor)
         return Granted(found, made)
 
     def keys(self, principal: str | None = None) -> list[tuple[StoredKey, str]]:
@@ -150,5 +170,22 @@ class People:
         except NotThere:
             raise ActRefused(NoKey(identifier)) from None
 
+    def rotate_key(self, request: RotateKey, *, actor: str) -> NewKey:
+        """A new secret of a key that works. Refused: NoKey, EndedKey, UnsuitableKey."""
+        try:
+            return self.registry.rotate_key(
+                request.id, grace_minutes=request.grace_minutes, days=request.days, actor=actor
+            )
+        except NotThere:
+            raise ActRefused(NoKey(request.id)) from None
+        except KeyEnded:
+            raise ActRefused(EndedKey(request.id)) from None
+        except ValueError as error:
+            raise ActRefused(UnsuitableKey(str(error))) from None
+
     def _days(self, given: int | None) -> int:
         return self.key_days if given is None else given
+
+
+def _scopes(words: tuple[str, ...] | None, role: Role) -> Scopes | None:
+    return None if words is None else read_scopes(words, role)

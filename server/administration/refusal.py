@@ -24,6 +24,7 @@ __all__ = [
     "ActRefused",
     "ChangedDataset",
     "DisabledPrincipal",
+    "EndedKey",
     "FaultyDataset",
     "KeyUsed",
     "LastAdmin",
@@ -178,6 +179,17 @@ class DisabledPrincipal(Refusal):
 
 
 @dataclass(frozen=True, slots=True)
+class EndedKey(Refusal):
+    """The key is revoked or has expired: there is nothing to go on with."""
+
+    id: str
+
+    what = 'key "{it.id}" is revoked or has expired'
+    why = "A new secret is for a key that still works."
+    instead = "Make a new key: <new_key>"
+
+
+@dataclass(frozen=True, slots=True)
 class LastAdmin(Refusal):
     """Without this principal nobody could administer the server."""
 
@@ -200,12 +212,12 @@ class UnsuitablePrincipal(Refusal):
 
 @dataclass(frozen=True, slots=True)
 class UnsuitableKey(Refusal):
-    """The label, the lifetime or one more key is not allowed; `rule` is the one that it breaks."""
+    """The label, the lifetime, a scope, a grace or one more key is not allowed; `rule` is the one that it breaks."""
 
     rule: str
 
     usage = True
-    what = "could not make the key"
+    what = "could not make the key or its secret"
     why = "{it.rule}."
     instead = "See: <keys>"
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from server.home import Home
     from server.store.registry import Registry
 
-__all__ = ["accept_secret", "create_key", "list_keys", "revoke_key", "set_budget", "show_budgets"]
+__all__ = ["accept_secret", "create_key", "list_keys", "revoke_key", "rotate_key", "set_budget", "show_budgets"]
 
 _ONCE = option("--idempotency-key TEXT", "The same text carries the same command out once, for 30 days.")
 
@@ -39,13 +39,14 @@ def create_key(
     role: Role | None = option("--role", "Role of a principal that does not exist yet. Default: analyst."),
     days: int | None = option("--days", "Life of the key in days. Default: 365.", min=1, max=3650),
     label: str = option("--label", "A note that is shown in lists.", ""),
+    scopes: str | None = option("--scopes LIST", "What the key may be used for: read,ask. Default: all of its role."),
     idempotency_key: str | None = _ONCE,
     here: Here,
 ) -> None:
     """Make an API key, and its principal when there is none of that name."""
     from server.administration.people import GrantKey, People
 
-    wanted = GrantKey(name, role, label, days)
+    wanted = GrantKey(name, role, label, days, None if scopes is None else tuple(scopes.split(",")))
     with here.place().opened() as (settings, _, registry):
         people = People(registry, settings.key_days)
 
@@ -64,6 +65,34 @@ def create_key(
         lines += ["An analyst also needs a budget:"]
         lines += [f"  noisegate budget set --dataset NAME --principal {name} --epsilon 5 --delta 0.000001"]
     here.show(made, lines)
+
+
+def rotate_key(
+    *,
+    key: str = option("ID", "Identifier of the key, as `key list` shows it."),
+    grace_minutes: int = option("--grace-minutes", "For how long the secret before works too. 0 stops it.", 0, min=0),
+    days: int | None = option("--days", "A new life from now on. Default: the old expiry.", min=1, max=3650),
+    here: Here,
+) -> None:
+    """Give an API key a new secret: the same key and scopes under a new text."""
+    from server.administration.people import People, RotateKey
+
+    with here.place().opened() as (settings, _, registry):
+        wanted = RotateKey(_identifier(key), grace_minutes, days)
+        rotated = People(registry, settings.key_days).rotate_key(wanted, actor=operator())
+    until = rotated.key.previous_until
+    lines = [f'Key {rotated.key.id} of "{rotated.key.principal}", valid until {rotated.key.expires[:10]}:']
+    lines += [f"\n  {rotated.text}\n\nIt is shown once and is not stored."]
+    lines += ["The secret before has stopped." if until is None else f"The secret before works until {until}."]
+    here.show({**asdict(rotated.key), "key": rotated.text}, lines)
+
+
+def _identifier(text: str) -> str:
+    """The identifier of a key, where its whole text is given too."""
+    from server.store.api_keys import split_key
+
+    parts = split_key(text)
+    return text if parts is None else parts[0]
 
 
 def accept_secret(
@@ -92,12 +121,9 @@ def accept_secret(
 def revoke_key(*, key: str = option("ID", "Identifier of the key, as `key list` shows it."), here: Here) -> None:
     """Revoke a key. It stops working with the next request; revoking twice changes nothing."""
     from server.administration.people import People
-    from server.store.api_keys import split_key
 
-    parts = split_key(key)
-    identifier = key if parts is None else parts[0]
     with here.place().opened() as (settings, _, registry):
-        revoked = People(registry, settings.key_days).revoke_key(identifier, actor=operator())
+        revoked = People(registry, settings.key_days).revoke_key(_identifier(key), actor=operator())
     here.show(asdict(revoked), [f'Key {revoked.id} of "{revoked.principal}" is revoked since {revoked.revoked}.'])
 
 
@@ -112,8 +138,9 @@ def list_keys(*, principal: str | None = option("--principal NAME", "Of this one
     rows = []
     for key, role in found:
         used, state = key.last_used_day or "never", f"revoked {key.revoked[:10]}" if key.revoked else ""
-        rows.append([key.id, key.principal, role, key.created[:10], key.expires[:10], used, state, key.label])
-    shown = table(["id", "principal", "role", "created", "expires", "last used", "state", "label"], rows)
+        scopes = "all" if key.scopes is None else ",".join(key.scopes)
+        rows.append([key.id, key.principal, role, scopes, key.created[:10], key.expires[:10], used, state, key.label])
+    shown = table(["id", "principal", "role", "scopes", "created", "expires", "last used", "state", "label"], rows)
     none = as_typed("There are no keys yet. Make one with: noisegate key create NAME --role analyst")
     here.show([{**asdict(key), "role": role} for key, role in found], [shown if found else none], verbatim=True)
 

@@ -181,6 +181,7 @@ _COMMANDS = {
     "filter": "--filter",
     "idempotency_key": "--idempotency-key",
     "keys": "noisegate key list",
+    "new_key": "noisegate key create NAME",
     "less": "--epsilon",
     "open_root_of": "noisegate budget set --dataset {it.dataset} --epsilon 20 --delta 0.00001",
     "open_root": "noisegate budget set --dataset {it.dataset} --epsilon {it.epsilon} --delta {it.delta}",

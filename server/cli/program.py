@@ -83,7 +83,8 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "dataset list": datasets.list_datasets, "dataset remove": datasets.remove,
     "dataset profile": datasets.profile, "dataset risk": risk.risk,
     "dataset preview": preview.preview,
-    "key create": access.create_key, "key revoke": access.revoke_key, "key list": access.list_keys,
+    "key create": access.create_key, "key rotate": access.rotate_key, "key revoke": access.revoke_key,
+    "key list": access.list_keys,
     "key accept-secret": access.accept_secret,
     "budget set": access.set_budget, "budget show": access.show_budgets,
 }  # fmt: skip

@@ -16,6 +16,7 @@ from server.auth import Caller, roles, services_of
 from server.errors import Problem
 from server.roles import OVERSEEING
 from server.routes.common import describe, in_thread
+from server.scopes import Scope
 
 __all__ = ["router"]
 
@@ -40,7 +41,9 @@ _AT_ONCE = threading.BoundedSemaphore(2)
         headers={"Content-Disposition": "A name for the file."},
     ),
 )
-async def export_ledger(request: Request, caller: Annotated[Caller, Depends(roles(*OVERSEEING))]) -> Response:
+async def export_ledger(
+    request: Request, caller: Annotated[Caller, Depends(roles(*OVERSEEING, scope=Scope.AUDIT))]
+) -> Response:
     """GET /v1/audit-exports."""
     chunks = _chunks(services_of(request).ledger)
     # The first one before the status is sent: a database that cannot be read is a problem, not half an export.

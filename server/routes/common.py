@@ -163,7 +163,7 @@ class Description(TypedDict):
 
 
 _COMMON_PROBLEMS = ("invalid_request", "internal_error")
-_KEY_PROBLEMS = ("unauthenticated", "forbidden", "rate_limited", "unavailable")
+_KEY_PROBLEMS = ("unauthenticated", "forbidden", "missing_scope", "rate_limited", "unavailable")
 _BODY_PROBLEMS = ("invalid_json", "body_too_large", "unsupported_media_type", "request_timeout")
 
 

@@ -30,6 +30,7 @@ from server.metrics import CONTENT_TYPE_LATEST
 from server.problem_kinds import PROBLEMS
 from server.roles import OVERSEEING, Role
 from server.routes.common import Description, describe, in_thread, json_response, not_found
+from server.scopes import Scope
 from server.services import Check, Services
 from server.wire.answers import CapabilitiesAnswer, HealthAnswer, ReadinessAnswer
 from server.wire.requests import SQL_LENGTH_MAX, WAIT_MS_DEFAULT, WAIT_MS_MAX
@@ -47,7 +48,7 @@ _PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-METRICS = Access(frozenset(OVERSEEING), open_setting="metrics_open")
+METRICS = Access(frozenset(OVERSEEING), open_setting="metrics_open", scope=Scope.METRICS)
 """Administrators and auditors; everybody only when the server listens on loopback and the setting says so."""
 
 

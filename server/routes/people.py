@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
-from server.administration.people import ChangePrincipal, CreateKey, CreatePrincipal, People
+from server.administration.people import ChangePrincipal, CreateKey, CreatePrincipal, People, RotateKey
 from server.auth import Caller, roles, services_of
 from server.once import ONCE_TEXT, once
 from server.roles import Role
@@ -16,7 +16,7 @@ from server.routes.common import body_of, describe, identifier, in_thread, json_
 from server.services import Services
 from server.store.people import Principal, StoredKey
 from server.wire.answers import KeyAnswer, KeyList, MeAnswer, NewKeyAnswer, PrincipalAnswer, PrincipalList
-from server.wire.requests import NAME_PATTERN, KeyBody, PrincipalBody, PrincipalChangeBody
+from server.wire.requests import NAME_PATTERN, KeyBody, PrincipalBody, PrincipalChangeBody, RotateKeyBody
 
 __all__ = ["router"]
 
@@ -36,6 +36,8 @@ _EXAMPLE_KEY = {
     "expires": "2027-01-01T00:00:00Z",
     "last_used_day": "2026-01-02",
     "revoked": None,
+    "scopes": ["read", "ask"],
+    "previous_until": None,
 }
 _After = Annotated[str, Query(pattern=r"^[A-Za-z0-9_.-]{0,80}$", description="`next` of the page before.")]
 _Count = Annotated[int, Query(ge=1, le=500, description="Members per page.")]
@@ -59,9 +61,10 @@ def _body(value: Principal | StoredKey) -> dict[str, object]:
         answers={200: (MeAnswer, None)},
     ),
 )
-async def get_me(caller: Annotated[Caller, Depends(roles(*Role))]) -> Response:
+async def get_me(caller: Annotated[Caller, Depends(roles(*Role, every_key=True))]) -> Response:
     """GET /v1/me."""
-    return json_response({"name": caller.name, "role": caller.role, "key": caller.key, "expires": caller.expires})
+    shown = {"name": caller.name, "role": caller.role, "key": caller.key, "expires": caller.expires}
+    return json_response({**shown, "scopes": caller.scopes, "actor": None})
 
 
 @router.get(
@@ -191,7 +194,10 @@ async def list_keys(
         "The text is not stored, so a retry has null in its place: revoke that key and create another.",
         tag="Keys",
         body=KeyBody,
-        body_examples={"key": {"principal": "analyst", "label": "notebook", "days": 90}},
+        body_examples={
+            "key": {"principal": "analyst", "label": "notebook", "days": 90},
+            "reading": {"principal": "analyst", "label": "report", "scopes": ["read"]},
+        },
         answers={201: (NewKeyAnswer, None)},
         headers={"Location": "Address of the key."},
         problems=("not_found", "conflict", "idempotency_conflict"),
@@ -201,7 +207,7 @@ async def create_key(request: Request, caller: Annotated[Caller, Depends(roles(R
     """POST /v1/keys."""
     services = services_of(request)
     body, raw = await body_of(request, KeyBody)
-    wanted = CreateKey(body.principal, body.label, body.days)
+    wanted = CreateKey(body.principal, body.label, body.days, None if body.scopes is None else tuple(body.scopes))
 
     def create() -> Response:
         created = _people(services).create_key(wanted, actor=caller.name)
@@ -247,3 +253,32 @@ async def revoke_key(request: Request, key_id: str, caller: Annotated[Caller, De
     services = services_of(request)
     wanted = identifier(key_id, "key")
     return json_response(_body(await in_thread(lambda: _people(services).revoke_key(wanted, actor=caller.name))))
+
+
+@router.post(
+    "/v1/keys/{key_id}:rotate",
+    **describe(
+        "rotateKey",
+        "Give an API key a new secret",
+        "The same key, with its scopes and its identifier, under a new text, shown once as for a new key. The text "
+        "before works for `grace_minutes` more, at most until it would have expired; the one before that stops. "
+        + ONCE_TEXT
+        + " The text is not stored, so a retry has null in its place: rotate again.",
+        tag="Keys",
+        body=RotateKeyBody,
+        body_examples={"an hour": {"grace_minutes": 60}, "at once": {}, "another quarter": {"days": 90}},
+        answers={200: (NewKeyAnswer, None)},
+        problems=("not_found", "conflict", "idempotency_conflict"),
+    ),
+)
+async def rotate_key(request: Request, key_id: str, caller: Annotated[Caller, Depends(roles(Role.ADMIN))]) -> Response:
+    """POST /v1/keys/{key_id}:rotate."""
+    services = services_of(request)
+    body, raw = await body_of(request, RotateKeyBody)
+    wanted = RotateKey(identifier(key_id, "key"), body.grace_minutes, body.days)
+
+    def rotate() -> Response:
+        rotated = _people(services).rotate_key(wanted, actor=caller.name)
+        return json_response({**_body(rotated.key), "key": rotated.text})
+
+    return await once(request, caller, raw, rotate, unkept=("key",))

@@ -29,6 +29,7 @@ _ROUTES = {
     "idempotency_key": "Idempotency-Key",
     "keys": "GET /v1/keys",
     "less": '"epsilon"',
+    "new_key": "POST /v1/keys",
     "open_root": "POST /v1/budgets without principal",
     "open_root_of": "POST /v1/budgets without principal",
     "pure": 'the filter "pure"',

@@ -31,9 +31,9 @@ def _checksum(text: str) -> str:
     return _base62(zlib.crc32(text.encode("ascii")), length=6)
 
 
-def make_key() -> tuple[str, str, str]:
-    """A new key: its identifier, its secret, and the whole text."""
-    identifier = secrets.token_hex(6)
+def make_key(identifier: str | None = None) -> tuple[str, str, str]:
+    """A new key, or a new secret of one: its identifier, its secret, and the whole text."""
+    identifier = secrets.token_hex(6) if identifier is None else identifier
     secret = _base62(int.from_bytes(secrets.token_bytes(32), "big"), length=43)
     body = f"ngk_{identifier}_{secret}"
     return identifier, secret, body + _checksum(body)

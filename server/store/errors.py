@@ -3,6 +3,7 @@
 RegistryError
 ├── NameTaken        the name exists
 ├── NotThere         no such principal, key or dataset
+├── KeyEnded         the key is revoked or has expired
 ├── LastAdministrator  no enabled administrator would be left
 ├── VersionConflict  the dataset version exists with another document or snapshot
 ├── NotReplaced      something else is served than was to be replaced
@@ -22,6 +23,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 __all__ = [
     "UNAVAILABLE",
     "CollectorClosed",
+    "KeyEnded",
     "KeyFault",
     "KeyRefused",
     "LastAdministrator",
@@ -48,6 +50,10 @@ class NameTaken(RegistryError):
 
 class NotThere(RegistryError):
     """There is no such principal, key or dataset."""
+
+
+class KeyEnded(RegistryError):
+    """The key is revoked or has expired: it gets no new secret."""
 
 
 class LastAdministrator(RegistryError):
@@ -91,6 +97,7 @@ class KeyFault(StrEnum):
     SCHEME = "scheme"
     INVALID = "invalid"
     REVOKED = "revoked"
+    ROTATED = "rotated"
     EXPIRED = "expired"
     DISABLED = "disabled"
 

@@ -15,17 +15,21 @@ from sqlalchemy.exc import OperationalError
 
 from accountant.direct import read
 from server.roles import Role
+from server.scopes import Scopes, scopes_text, stored_scopes
 from server.store.api_keys import digest_of, make_key, split_key
-from server.store.errors import KeyFault, KeyRefused, LastAdministrator, NameTaken, NotThere
+from server.store.errors import KeyEnded, KeyFault, KeyRefused, LastAdministrator, NameTaken, NotThere
 from server.store.tables import api_keys, principals
 from server.store.transactions import Transactions, iso
 
-__all__ = ["NAME", "NewKey", "People", "Principal", "StoredKey", "check_new_key"]
+__all__ = ["GRACE_MINUTES_MAX", "NAME", "NewKey", "People", "Principal", "StoredKey", "check_new_key"]
 
 NAME = re.compile(r"[a-z][a-z0-9_.-]{0,62}\Z", re.ASCII)
 """Names of principals. A principal keeps its name forever: the ledger refers to it."""
 
 _KEYS_PER_PRINCIPAL = 100
+GRACE_MINUTES_MAX = 30 * 24 * 60
+"""Longest time for which the secret before a rotation still works."""
+_NO_SECRET = (bytes(16), bytes(32))
 
 
 class _Verified(NamedTuple):
@@ -40,6 +44,10 @@ class _Verified(NamedTuple):
     expires: str
     last_used_day: str | None
     revoked: str | None
+    scopes: str | None
+    previous_salt: bytes | None
+    previous_digest: bytes | None
+    previous_until: str | None
     role: str
     since: str
     disabled: str | None
@@ -73,6 +81,10 @@ class StoredKey:
     expires: str
     last_used_day: str | None = None
     revoked: str | None = None
+    scopes: Scopes | None = None
+    """What it may be used for; None for all of its principal's role."""
+    previous_until: str | None = None
+    """Until when the secret before the last rotation works too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +173,7 @@ class People(Transactions):
 
     # Keys
 
-    def create_key(self, principal: str, *, label: str, days: int, actor: str) -> NewKey:
+    def create_key(self, principal: str, *, label: str, days: int, actor: str, scopes: Scopes | None = None) -> NewKey:
         """A new key that expires after `days`. Errors: NotThere; ValueError for label, days or too many keys."""
         check_new_key(label=label, days=days)
         identifier, secret, whole = make_key()
@@ -179,6 +191,7 @@ class People(Transactions):
                 label=label,
                 created=iso(now),
                 expires=iso(now + datetime.timedelta(days=days)),
+                scopes=scopes,
             )
             connection.execute(
                 insert(api_keys).values(
@@ -189,6 +202,7 @@ class People(Transactions):
                     digest=digest_of(secret, salt=salt, pepper=self._secret),
                     created=key.created,
                     expires=key.expires,
+                    scopes=scopes_text(scopes),
                 )
             )
             self._log(connection, actor=actor, action="key_created", subject=f"{principal}/{identifier}")
@@ -223,6 +237,40 @@ class People(Transactions):
             connection.commit()
         return _key(row)
 
+    def rotate_key(self, identifier: str, *, grace_minutes: int, days: int | None, actor: str) -> NewKey:
+        """A new secret of the same key; the one before works for `grace_minutes` more, and not beyond its expiry.
+
+        `days` is a new life from now on, None leaves the expiry. A secret before the one before stops at once.
+        Errors: NotThere; KeyEnded for a key that is revoked or expired; ValueError for minutes or days.
+        """
+        if not 0 <= grace_minutes <= GRACE_MINUTES_MAX:
+            raise ValueError(f"the earlier secret works for 0 to {GRACE_MINUTES_MAX} minutes more")
+        check_new_key(label="", days=1 if days is None else days)
+        salt, now = secrets.token_bytes(16), self._clock()
+        with self._writing() as connection:
+            row = connection.execute(select(api_keys).where(api_keys.c.id == identifier)).first()
+            if row is None:
+                raise NotThere("there is no such key")
+            if row.revoked is not None or row.expires <= iso(now):
+                raise KeyEnded("the key is revoked or has expired")
+            _, secret, whole = make_key(identifier)
+            kept = grace_minutes > 0
+            until = min(iso(now + datetime.timedelta(minutes=grace_minutes)), row.expires)
+            values: dict[str, object] = {
+                "salt": salt,
+                "digest": digest_of(secret, salt=salt, pepper=self._secret),
+                "previous_salt": row.salt if kept else None,
+                "previous_digest": row.digest if kept else None,
+                "previous_until": until if kept else None,
+            }
+            if days is not None:
+                values["expires"] = iso(now + datetime.timedelta(days=days))
+            connection.execute(update(api_keys).where(api_keys.c.id == identifier).values(**values))
+            self._log(connection, actor=actor, action="key_rotated", subject=f"{row.principal}/{identifier}")
+            row = connection.execute(select(api_keys).where(api_keys.c.id == identifier)).one()
+            connection.commit()
+        return NewKey(key=_key(row), text=whole)
+
     def verify_key(self, whole: str) -> tuple[Principal, StoredKey]:
         """The principal and the key that a text stands for, now.
 
@@ -234,12 +282,19 @@ class People(Transactions):
         identifier, secret = parts
         found = read(self._engine, self._verify, {"key": identifier})
         row = _Verified._make(found[0]) if found else None
-        # An unknown identifier costs one hash too, so that the time does not reveal whether it exists.
-        salt, expected = (bytes(16), bytes(32)) if row is None else (row.salt, row.digest)
-        right = hmac.compare_digest(digest_of(secret, salt=salt, pepper=self._secret), expected)
-        if row is None or not right:
-            raise KeyRefused(KeyFault.INVALID)
+        # An unknown identifier and a key that was never rotated cost as many hashes as any, so that the time does not
+        # reveal which it is.
+        salt, expected = _NO_SECRET if row is None else (row.salt, row.digest)
+        earlier_salt, earlier_digest = _NO_SECRET
         now = self._now()
+        if row is not None and row.previous_salt is not None and row.previous_digest is not None:
+            earlier_salt, earlier_digest = row.previous_salt, row.previous_digest
+        newest = hmac.compare_digest(digest_of(secret, salt=salt, pepper=self._secret), expected)
+        earlier = hmac.compare_digest(digest_of(secret, salt=earlier_salt, pepper=self._secret), earlier_digest)
+        if row is None or not (newest or earlier):
+            raise KeyRefused(KeyFault.INVALID)
+        if not newest and (row.previous_until is None or row.previous_until <= now):
+            raise KeyRefused(KeyFault.ROTATED)
         if row.revoked is not None:
             raise KeyRefused(KeyFault.REVOKED)
         if row.expires <= now:
@@ -286,6 +341,8 @@ def _key(row: Row[tuple[object, ...]] | _Verified) -> StoredKey:
         expires=row.expires,
         last_used_day=row.last_used_day,
         revoked=row.revoked,
+        scopes=stored_scopes(row.scopes),
+        previous_until=row.previous_until,
     )
 
 

@@ -6,6 +6,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    Float,
     ForeignKey,
     Index,
     Integer,
@@ -30,6 +31,7 @@ __all__ = [
     "monitor_evaluations",
     "monitors",
     "principals",
+    "rate_buckets",
     "registry_events",
     "replies",
     "resources",
@@ -66,8 +68,21 @@ api_keys = Table(
     Column("expires", String(32), nullable=False),
     Column("last_used_day", String(10)),
     Column("revoked", String(32)),
+    Column("scopes", String(200)),
+    Column("previous_salt", LargeBinary),
+    Column("previous_digest", LargeBinary),
+    Column("previous_until", String(32)),
     Index("ix_api_keys_principal", "principal"),
 )
+"""API keys. `scopes` are words, none for the whole role; `previous_*` the secret before the last rotation."""
+
+rate_buckets = Table(
+    "rate_buckets",
+    metadata,
+    Column("name", String(200), primary_key=True),
+    Column("full_at", Float(53), nullable=False),
+)
+"""Rates that several processes share: when each bucket will be full again, in seconds since 1970."""
 
 dataset_versions = Table(
     "dataset_versions",

@@ -13,6 +13,7 @@ from server.wire.words import (
     IntervalWord,
     OutcomeWord,
     RoleWord,
+    ScopeWord,
     State,
     StateWord,
 )
@@ -355,6 +356,11 @@ class KeyAnswer(AnswerModel):
     expires: str
     last_used_day: str | None
     revoked: str | None
+    scopes: list[ScopeWord] | None = Field(
+        description="What it may be used for, of what its principal's role serves; null for all of that, except "
+        "`impersonate`."
+    )
+    previous_until: str | None = Field(description="Until when the secret before the last rotation works too.")
 
 
 class NewKeyAnswer(KeyAnswer):
@@ -394,6 +400,8 @@ class MeAnswer(AnswerModel):
     role: str
     key: str
     expires: str
+    scopes: list[ScopeWord] | None = Field(description="What the key may be used for; null for all of the role.")
+    actor: str | None = Field(description="The service that acts on the caller's behalf; null when nobody does.")
 
 
 class HealthAnswer(AnswerModel):

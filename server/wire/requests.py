@@ -13,7 +13,9 @@ from privacy.bounds import BOUND_MAX, AskedContribution
 from privacy.numbers import ATTO, PICO, parse_decimal
 from server.administration.budgets import REASON_MAX
 from server.body import NOT_TEXT
-from server.wire.words import FilterWord, MechanismWord, NoiseWord, ReuseWord, RoleWord
+from server.scopes import Scope
+from server.store.people import GRACE_MINUTES_MAX
+from server.wire.words import FilterWord, MechanismWord, NoiseWord, ReuseWord, RoleWord, ScopeWord
 
 __all__ = [
     "ACCOUNT_PATTERN",
@@ -32,6 +34,7 @@ __all__ = [
     "PrincipalChangeBody",
     "ProfileBody",
     "QueryBody",
+    "RotateKeyBody",
     "SharpenBody",
 ]
 
@@ -425,6 +428,27 @@ class KeyBody(RequestModel):
     label: Annotated[str, Field(max_length=100, pattern=r"^[^\x00-\x1f\x7f]*$")] = ""
     days: Annotated[
         int | None, Field(ge=1, le=3650, description="Life of the key; the server's default if absent.")
+    ] = None
+    scopes: Annotated[
+        list[ScopeWord] | None,
+        Field(
+            min_length=1,
+            max_length=len(Scope),
+            description="What the key may be used for, of what its principal's role serves; all of that if absent, "
+            "except `impersonate`.",
+        ),
+    ] = None
+
+
+class RotateKeyBody(RequestModel):
+    """A new secret of an API key."""
+
+    grace_minutes: Annotated[
+        int,
+        Field(ge=0, le=GRACE_MINUTES_MAX, description="For how long the secret before works too; 0 stops it at once."),
+    ] = 0
+    days: Annotated[
+        int | None, Field(ge=1, le=3650, description="A new life of the key from now on; the old expiry if absent.")
     ] = None
 
 

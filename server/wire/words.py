@@ -25,6 +25,7 @@ from server.journey.wire_estimate import Verdict
 from server.monitors.terms import Direction
 from server.resources.kinds import ResourceState
 from server.roles import Role
+from server.scopes import Scope
 from server.webhooks.events import EventType
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "ResourceStateWord",
     "ReuseWord",
     "RoleWord",
+    "ScopeWord",
     "StandingWord",
     "State",
     "StateWord",
@@ -113,6 +115,7 @@ class _OneOf:
 
 
 RoleWord = Annotated[Role, _OneOf(Role)]
+ScopeWord = Annotated[Scope, _OneOf(Scope)]
 FilterWord = Annotated[FilterKind, _OneOf(FilterKind)]
 KindWord = Annotated[Kind, _OneOf(Kind)]
 MethodWord = Annotated[Method, _OneOf(Method)]

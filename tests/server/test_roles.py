@@ -67,6 +67,7 @@ GET    /v1/keys                                  admin
 POST   /v1/keys                                  admin
 DELETE /v1/keys/{key_id}                         admin
 GET    /v1/keys/{key_id}                         admin
+POST   /v1/keys/{key_id}:rotate                  admin
 GET    /v1/me                                    admin analyst auditor dashboard owner
 GET    /v1/models                                admin analyst auditor owner
 POST   /v1/models                                admin analyst owner
