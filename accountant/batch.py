@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from sqlalchemy import Connection, Table
 
@@ -19,7 +20,7 @@ from accountant import faults
 from accountant.beside import Beside
 from accountant.continuity import Continuity
 from accountant.direct import Direct
-from accountant.entry import GENESIS, ZERO, Amounts, Entry
+from accountant.entry import GENESIS, ZERO, Amounts, entry_hash
 from accountant.errors import IllegalTransition, UnknownAccount, UnknownQuery
 from accountant.filter import Branches, Limit
 from accountant.reading import paid_for
@@ -40,6 +41,8 @@ from accountant.states import EntryKind, QueryStatus
 from accountant.tables import accounts, entries, queries, readings, releases
 
 __all__ = ["Batch", "Needs"]
+
+_NO_AMOUNTS: Final[Mapping[str, int]] = ZERO._asdict()
 
 
 @dataclass(slots=True)
@@ -104,36 +107,29 @@ class Batch:
 
         Errors: LedgerBehind when the ledger has lost what was durable, unless an operation accepts that.
         """
-        read, statements = self._direct.read, self._statements
-        (head,) = read(HeadRow, statements.head, {"durable": self._continuity.head.sequence})
-        self.sequence, self.hash = head.sequence, head.hash
-        self.now = max(self.clock, head.epoch)
-        self._accepts_loss = needs.accepts_loss
-        if not needs.accepts_loss:
-            self._continuity.check_head(self.sequence, head.there)
-        if needs.expired:
-            gone = {"me": self.instance, "now": self.clock, "all": 1 if needs.others else 0}
-            self.recoverable = sorted(read(str, statements.expired, gone))
-            needs.queries.update(self.recoverable)
-        for parent, principal in needs.siblings:
-            needs.accounts.update(read(str, statements.sibling, {"parent": parent, "principal": principal}))
-        if needs.roots:
-            needs.accounts.update(read(str, statements.roots))
-        for principal in sorted(needs.owned):
-            needs.accounts.update(read(str, statements.owned, {"principal": principal}))
-        if needs.keys:
-            for query in read(QueryState, statements.keys, statements.pairs(needs.keys)):
-                self._remember(query)
-        missing = needs.queries - self._queries.keys()
-        if missing:
-            for query in read(QueryState, statements.queries, statements.ids(missing)):
-                self._remember(query)
-        if needs.cores:
-            for release in read(ReleaseHead, statements.releases, statements.wanted(needs.cores)):
+        direct, read, statements = self._direct, self._direct.read, self._statements
+        with direct.together():
+            # The head's lock comes first; what the others find is what they find under it.
+            asked = direct.ask(statements.head, {"durable": self._continuity.head.sequence})
+            keyed = direct.ask(statements.keys, statements.pairs(needs.keys)) if needs.keys else None
+            named = direct.ask(statements.queries, statements.ids(needs.queries)) if needs.queries else None
+            held = direct.ask(statements.releases, statements.wanted(needs.cores)) if needs.cores else None
+            reserved = direct.ask(statements.charges, statements.ids(needs.charges)) if needs.charges else None
+            (head,) = asked.read(HeadRow)
+            self.sequence, self.hash = head.sequence, head.hash
+            self.now = max(self.clock, head.epoch)
+            self._accepts_loss = needs.accepts_loss
+            if not needs.accepts_loss:
+                self._continuity.check_head(self.sequence, head.there)
+            for found in (keyed, named):
+                for query in [] if found is None else found.read(QueryState):
+                    if query.id not in self._queries:
+                        self._remember(query)
+            for release in [] if held is None else held.read(ReleaseHead):
                 self._releases.setdefault(release.core_key, []).append(release)
-        if needs.charges:
-            for charge in read(ChargeRow.of, statements.charges, statements.ids(needs.charges)):
+            for charge in [] if reserved is None else reserved.read(ChargeRow.of):
                 self._charges.setdefault(charge.query, []).append((charge.account, charge.amounts))
+        self._load_named(needs)
         found_for_charge = [row for need in sorted(needs.shared) for row in self._load_shared(*need)]
         made = self._load_made(found_for_charge) if found_for_charge else {}
         payers = {row.payer for row in made.values()}
@@ -149,6 +145,22 @@ class Batch:
                 paid = paid_for(one.id, measured=measured, bases=bases, readings=self._readings)
                 candidate = Candidate(one.id, one.core_key, one.quality, one.dataset, one.events, paid)
                 self._candidates.setdefault(one.core_key, []).append(candidate)
+
+    def _load_named(self, needs: Needs) -> None:
+        """What few operations need: accounts by their place, and the open queries of processes that are gone."""
+        read, statements = self._direct.read, self._statements
+        if needs.expired:
+            gone = {"me": self.instance, "now": self.clock, "all": 1 if needs.others else 0}
+            self.recoverable = sorted(read(str, statements.expired, gone))
+            missing = set(self.recoverable) - self._queries.keys()
+            for query in read(QueryState, statements.queries, statements.ids(missing)) if missing else []:
+                self._remember(query)
+        for parent, principal in needs.siblings:
+            needs.accounts.update(read(str, statements.sibling, {"parent": parent, "principal": principal}))
+        if needs.roots:
+            needs.accounts.update(read(str, statements.roots))
+        for principal in sorted(needs.owned):
+            needs.accounts.update(read(str, statements.owned, {"principal": principal}))
 
     def _load_shared(self, account: str, core_key: str, least: int) -> list[CandidateRow]:
         """Releases of one core that may be read for a charge, with the accounts that paid; and the best one read."""
@@ -349,43 +361,33 @@ class Batch:
     ) -> None:
         """Appends one entry to both chains and applies it to the account."""
         self.sequence += 1
-        entry = Entry(
-            sequence=self.sequence,
-            account=account.id,
-            account_sequence=account.entries + 1,
-            kind=kind,
-            query_id=query_id,
-            amounts=amounts,
-            details=details,
-            created=self.now,
-            account_previous=account.hash,
-            previous=self.hash,
-            hash="",
+        previous, account_sequence = account.hash, account.entries + 1
+        digest = entry_hash(
+            *(self.sequence, account.id, account_sequence, kind, query_id, amounts, details, self.now),
+            *(previous, self.hash),
         )
-        digest = entry.digest()
+        row: Values = {
+            "sequence": self.sequence,
+            "account": account.id,
+            "account_sequence": account_sequence,
+            "kind": kind.value,
+            "query_id": query_id,
+            **(_NO_AMOUNTS if amounts is ZERO else amounts._asdict()),
+            "details": details,
+            "created": self.now,
+            "account_previous": previous,
+            "previous": self.hash,
+            "hash": digest,
+        }
         account.entries += 1
         account.hash = self.hash = digest
         account.changed = True
         if amounts is not ZERO:
-            account.spent = account.spent.plus(amounts)
+            account.add(amounts)
             if kind is EntryKind.RESERVE:
                 assert query_id is not None
                 self._charges.setdefault(query_id, []).append((account.id, amounts))
-        self._entry_rows.append(
-            {
-                "sequence": entry.sequence,
-                "account": entry.account,
-                "account_sequence": entry.account_sequence,
-                "kind": kind.value,
-                "query_id": query_id,
-                **amounts._asdict(),
-                "details": details,
-                "created": entry.created,
-                "account_previous": entry.account_previous,
-                "previous": entry.previous,
-                "hash": digest,
-            }
-        )
+        self._entry_rows.append(row)
 
     @property
     def empty(self) -> bool:
@@ -415,6 +417,15 @@ class Batch:
             run(statements.renew_instance, mine)
         else:
             self._continuity.check_instance(run(statements.update_instance, mine))
+        with self._direct.together():
+            self._write_rows(operations)
+            if self._entry_rows:
+                head = {"new_sequence": self.sequence, "new_hash": self.hash, "new_epoch": self.now}
+                run(statements.update_head, head)
+
+    def _write_rows(self, operations: Sequence[str]) -> None:
+        """Everything that `store` writes between this process's row and the head."""
+        run, statements = self._direct.change, self._statements
         created = sorted((a for a in self._accounts.values() if a.new), key=lambda account: account.depth)
         new: tuple[tuple[Table, list[Values]], ...] = (
             (accounts, [account.row() for account in created]),
@@ -428,18 +439,16 @@ class Batch:
                 run(statements.insert[table], statements.rows(rows))
         moved = [query for query in self._queries.values() if query.changed and not query.new]
         if moved:
-            run(
-                statements.update_queries,
-                [
-                    {
-                        "key": query.id,
-                        "new_state": query.state.value,
-                        "new_answer": query.answer,
-                        "new_finished": query.finished,
-                    }
-                    for query in moved
-                ],
-            )
+            ends: list[Values] = [
+                {
+                    "key": query.id,
+                    "new_state": query.state.value,
+                    "new_answer": query.answer,
+                    "new_finished": query.finished,
+                }
+                for query in moved
+            ]
+            run(statements.update_queries, statements.rows(ends))
         for name in operations:
             faults.reach(f"{name}.written")
         if self._limits_changed:
@@ -457,18 +466,13 @@ class Batch:
             )
         changed = [account for account in self._accounts.values() if account.changed and not account.new]
         if changed:
-            run(
-                statements.update_spent,
-                [
-                    {
-                        "key": account.id,
-                        **{f"new_{name}": value for name, value in account.spent_columns().items()},
-                        "new_entries": account.entries,
-                        "new_hash": account.hash,
-                    }
-                    for account in changed
-                ],
-            )
-        if self._entry_rows:
-            head = {"new_sequence": self.sequence, "new_hash": self.hash, "new_epoch": self.now}
-            run(statements.update_head, head)
+            spent: list[Values] = [
+                {
+                    "key": account.id,
+                    **{f"new_{name}": value for name, value in account.spent_columns().items()},
+                    "new_entries": account.entries,
+                    "new_hash": account.hash,
+                }
+                for account in changed
+            ]
+            run(statements.update_spent, statements.rows(spent))

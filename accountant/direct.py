@@ -7,15 +7,16 @@ Connections, their pool and their transactions stay SQLAlchemy's; a connection t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NoReturn, TypeAlias, TypeVar
 
 from sqlalchemy import Connection, Dialect, Engine
-from sqlalchemy.engine.interfaces import DBAPIModule
+from sqlalchemy.engine.interfaces import DBAPICursor, DBAPIModule
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import PoolProxiedConnection
 
-__all__ = ["Direct", "Parameters", "Row", "read"]
+__all__ = ["Asked", "Direct", "Parameters", "Row", "read"]
 
 Parameters: TypeAlias = Mapping[str, object]
 """The parameters of a statement, by name."""
@@ -26,6 +27,25 @@ Row: TypeAlias = tuple[object, ...]
 Made = TypeVar("Made")
 
 _NONE: Final[Parameters] = {}
+
+
+class Asked:
+    """A statement that was sent: its rows, or how many it changed, once they are asked for. Errors: DBAPIError."""
+
+    __slots__ = ("_cursor", "_direct")
+
+    def __init__(self, direct: Direct, cursor: DBAPICursor) -> None:
+        self._direct = direct
+        self._cursor = cursor
+
+    def rows(self) -> list[Row]:
+        """The rows."""
+        with self._direct.failing():
+            return list(self._cursor.fetchall())
+
+    def read(self, make: Callable[..., Made]) -> list[Made]:
+        """What `make` makes of the fields of each row."""
+        return [make(*row) for row in self.rows()]
 
 
 class Direct:
@@ -40,14 +60,40 @@ class Direct:
         self._error = _module(self._dialect).Error
         self._driver = connection.connection
 
-    def select(self, statement: str, parameters: Parameters = _NONE) -> list[Row]:
-        """The rows."""
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """Statements inside are sent without waiting for the one before, where the driver can; all have run at the end.
+
+        The database runs them one after another, as ever. What one of them finds is asked for inside, by `Asked` or
+        where this waits; the first that fails is raised there or at the end, and no later one has run.
+        """
+        pipeline = getattr(self._driver.driver_connection, "pipeline", None)
+        if pipeline is None:
+            yield
+            return
+        with self.failing(), pipeline():
+            yield
+
+    @contextlib.contextmanager
+    def failing(self) -> Iterator[None]:
+        """Errors of the driver inside are raised as SQLAlchemy does."""
+        try:
+            yield
+        except self._error as error:
+            self._fail(error)
+
+    def ask(self, statement: str, parameters: Parameters = _NONE) -> Asked:
+        """Sends a statement that reads."""
         try:
             cursor = self._driver.cursor()
             cursor.execute(statement, parameters)
-            return list(cursor.fetchall())
         except self._error as error:
             self._fail(error)
+        return Asked(self, cursor)
+
+    def select(self, statement: str, parameters: Parameters = _NONE) -> list[Row]:
+        """The rows."""
+        return self.ask(statement, parameters).rows()
 
     def read(self, make: Callable[..., Made], statement: str, parameters: Parameters = _NONE) -> list[Made]:
         """What `make` makes of the fields of each row."""

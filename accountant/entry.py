@@ -37,6 +37,7 @@ __all__ = [
     "as_bytes",
     "body_hash",
     "canonical_json",
+    "entry_hash",
     "from_micros",
     "limit_json",
     "read_entry",
@@ -90,15 +91,15 @@ class Amounts(NamedTuple):
     unbounded_mixed: int = 0
 
     @classmethod
-    def of_charge(cls, charge: Sums, *, spent: Amounts, branches: Branches) -> Amounts:
-        """What a charge adds to an account with these budgets that has spent so much.
+    def of_charge(cls, charge: Sums, *, spent: Amounts, branches: Branches, sums: Sums | None = None) -> Amounts:
+        """What a charge adds to an account with these budgets that has spent so much; `sums` are those of `spent`.
 
         A measure whose sum could no longer be stored counts as unbounded from then on, which never understates it.
         """
         pure, unbounded_pure = _split(charge.pure, spent.pure)
         rho, unbounded_rho = _split(charge.rho, spent.rho)
         mu_squared, unbounded_mu_squared = _split(charge.mu_squared, spent.mu_squared)
-        placed = place(charge, spent.sums(), branches)
+        placed = place(charge, spent.sums() if sums is None else sums, branches)
         in_pure, beyond_pure = _split(None if placed is None else placed[0], spent.mixed_pure)
         in_noise, beyond_noise = _split(None if placed is None else placed[1], spent.mixed_mu_squared)
         return cls(
@@ -212,22 +213,18 @@ class Entry:
 
     def digest(self) -> str:
         """What `hash` must be."""
-        keeps = self.details != EMPTY and self.kind in ENDS
-        mixed = keeps or any(self.amounts[_FIRST:])
-        fields = (
-            "entry/3" if keeps else "entry/2" if mixed else "entry/1",
+        return entry_hash(
             self.sequence,
             self.account,
             self.account_sequence,
             self.kind,
             self.query_id,
-            self.amounts if mixed else self.amounts[:_FIRST],
+            self.amounts,
             self.details,
             self.created,
             self.account_previous,
             self.previous,
         )
-        return hashlib.sha256(_ENCODER.encode(fields).encode("ascii")).hexdigest()
 
     @property
     def moment(self) -> datetime.datetime:
@@ -235,7 +232,42 @@ class Entry:
         return from_micros(self.created)
 
 
-_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+def entry_hash(
+    sequence: int,
+    account: str,
+    account_sequence: int,
+    kind: EntryKind,
+    query_id: str | None,
+    amounts: Amounts,
+    details: str,
+    created: int,
+    account_previous: str,
+    previous: str,
+) -> str:
+    """SHA-256, in hex, of an entry's JSON array (README.md of this room).
+
+    The array is put together here, which takes a third of the time that an encoder of any value takes: it is made
+    several times for every charge, and once for every entry of an audit. What is no whole number where one belongs, in
+    a row that somebody edited, has another text than any number. Errors: TypeError where a text should be and is none.
+    """
+    keeps = details != EMPTY and kind in ENDS
+    if keeps or any(amounts[_FIRST:]):
+        version = "entry/3" if keeps else "entry/2"
+        shown = _NOTHING if amounts is ZERO else ",".join(map(ascii, amounts))
+    else:
+        version, shown = "entry/1", _NOTHING_FIRST if amounts is ZERO else ",".join(map(ascii, amounts[:_FIRST]))
+    query = "null" if query_id is None else _quoted(query_id)
+    text = (
+        f'["{version}",{sequence!a},{_quoted(account)},{account_sequence!a},{_quoted(kind)},{query},[{shown}],'
+        f"{_quoted(details)},{created!a},{_quoted(account_previous)},{_quoted(previous)}]"
+    )
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+_quoted = json.encoder.encode_basestring_ascii
+"""A text as JSON has it."""
+
+_NOTHING, _NOTHING_FIRST = ",".join(map(ascii, ZERO)), ",".join(map(ascii, ZERO[:_FIRST]))
 
 
 def limit_json(limit: Limit) -> dict[str, str]:

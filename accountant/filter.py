@@ -149,11 +149,18 @@ class Sums:
     mixed_mu_squared: int | None = 0
 
     def __post_init__(self) -> None:
-        for amount in (
-            *(self.pure, self.rho, self.mu_squared, self.delta),
+        # One by one, without a loop: sums are made several times for every account of every charge.
+        pure, rho, mu_squared, in_pure, in_noise = (
+            *(self.pure, self.rho, self.mu_squared),
             *(self.mixed_pure, self.mixed_mu_squared),
-        ):
-            assert amount is None or 0 <= amount <= AMOUNT_MAX, "an amount is negative or cannot be stored"
+        )
+        wrong = "an amount is negative or cannot be stored"
+        assert pure is None or 0 <= pure <= AMOUNT_MAX, wrong
+        assert rho is None or 0 <= rho <= AMOUNT_MAX, wrong
+        assert mu_squared is None or 0 <= mu_squared <= AMOUNT_MAX, wrong
+        assert 0 <= self.delta <= AMOUNT_MAX, wrong
+        assert in_pure is None or 0 <= in_pure <= AMOUNT_MAX, wrong
+        assert in_noise is None or 0 <= in_noise <= AMOUNT_MAX, wrong
 
     @classmethod
     def of(cls, loss: Loss) -> Sums:

@@ -5,9 +5,9 @@ Every operation says what it needs and then either changes the batch as a whole 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from accountant.account import Account
 from accountant.batch import Batch, Needs
@@ -177,7 +177,7 @@ class _QueryStep:
 
 def _charged_accounts(batch: Batch, query: QueryState) -> list[AccountState]:
     """The accounts that a query was charged to, root first."""
-    cores = json.loads(query.cores)
+    cores = query.stored_cores
     path = batch.path(query.account)
     if cores["charged"]:
         return path
@@ -196,52 +196,58 @@ def _close(
     for account in _charged_accounts(batch, query):
         batch.add_entry(account, kind, query_id=query.id, details=details)
         details = EMPTY
-    for item in json.loads(query.cores).get("read", {}).values():
+    for item in query.stored_cores.get("read", {}).values():
         for account_id in item["accounts"]:
             batch.add_reading(account_id, release=item["release"], core_key=item["key"], query_id=query.id)
 
 
-def _keep(batch: Batch, query: QueryState, releases: Sequence[StoredRelease]) -> None:
+class _Kept(NamedTuple):
+    """A release as it will be stored: made in the caller's thread, for the writer's is shared by all."""
+
+    release: StoredRelease
+    quality: int
+    events: list[Json]
+    stored: str
+    hash: str
+
+    @classmethod
+    def of(cls, release: StoredRelease) -> _Kept:
+        """With its quality in picos, its events as JSON and as the text that is stored, and its hash."""
+        events: list[Json] = [event_to_json(event) for event in release.events]
+        quality, stored = units_down(release.quality, PICO), canonical_json(events)
+        row = ReleaseRow(
+            id=release.id,
+            core_key=release.core_key,
+            quality=quality,
+            principal=release.principal,
+            dataset=release.dataset,
+            query_id=release.query_id,
+            events=stored,
+            body=release.body,
+            created=0,
+            frame=release.frame,
+            coarse=release.coarse,
+            held=release.held,
+            kept=None,
+        )
+        return cls(release, quality, events, stored, release_hash(row))
+
+
+def _keep(batch: Batch, query: QueryState, releases: Sequence[_Kept]) -> None:
     """Stores what the query released. ValueError, and nothing changed, for a release that it was not charged for."""
-    charged = {core["core_key"]: core for core in json.loads(query.cores)["charged"]}
-    kept = []
-    for release in releases:
+    charged = {core["core_key"]: core for core in query.stored_cores["charged"]}
+    for kept in releases:
+        release = kept.release
         core = charged.pop(release.core_key, None)
         if core is None:
             raise ValueError("a release must belong to a core that the query was charged for, and to it once")
-        events = [event_to_json(event) for event in release.events]
         if (release.principal, release.dataset, release.query_id) != (query.principal, query.dataset, query.id):
             raise ValueError("a release must belong to the principal, the dataset and the query that post it")
-        whole = [*core.get("base", {}).get("events", ()), *core["events"]]
-        if core["quality"] != units_down(release.quality, PICO) or whole != events:
+        whole = [*(core["base"]["events"] if "base" in core else ()), *core["events"]]
+        if core["quality"] != kept.quality or whole != kept.events:
             raise ValueError("a release must have the quality and the privacy events that were charged")
-        kept.append((release, core["quality"], canonical_json(events)))
-    for release, quality, stored in kept:
-        batch.add_release(release, quality=quality, events=stored)
-
-
-def _hashes(releases: Sequence[StoredRelease]) -> dict[str, str]:
-    """The hashes of releases as they will be stored, by identifier."""
-    return {
-        release.id: release_hash(
-            ReleaseRow(
-                id=release.id,
-                core_key=release.core_key,
-                quality=units_down(release.quality, PICO),
-                principal=release.principal,
-                dataset=release.dataset,
-                query_id=release.query_id,
-                events=canonical_json([event_to_json(event) for event in release.events]),
-                body=release.body,
-                created=0,
-                frame=release.frame,
-                coarse=release.coarse,
-                held=release.held,
-                kept=None,
-            )
-        )
-        for release in releases
-    }
+    for kept in releases:
+        batch.add_release(kept.release, quality=kept.quality, events=kept.stored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,18 +257,19 @@ class Post(_QueryStep):
     releases: tuple[StoredRelease, ...]
     answer: bytes
     name: str = "post"
-    hashes: tuple[str, Mapping[str, str]] = field(init=False)
+    kept: tuple[_Kept, ...] = field(init=False)
+    answer_hash: str = field(init=False)
 
     def __post_init__(self) -> None:
-        # Here, in the caller's thread: the writer's is shared by all.
-        object.__setattr__(self, "hashes", (body_hash(self.answer), _hashes(self.releases)))
+        object.__setattr__(self, "kept", tuple(map(_Kept.of, self.releases)))
+        object.__setattr__(self, "answer_hash", body_hash(self.answer))
 
     def apply(self, batch: Batch) -> None:
         """reserved to settled."""
         query = batch.open_query(self.query_id, step="post")
-        _keep(batch, query, self.releases)
-        answer, releases = self.hashes
-        _close(batch, query, EntryKind.POST, answer=answer, releases=releases)
+        _keep(batch, query, self.kept)
+        hashes = {kept.release.id: kept.hash for kept in self.kept}
+        _close(batch, query, EntryKind.POST, answer=self.answer_hash, releases=hashes)
         batch.move(query, QueryStatus.SETTLED, answer=self.answer)
 
 
@@ -272,12 +279,17 @@ class Fail(_QueryStep):
 
     releases: tuple[StoredRelease, ...] = ()
     name: str = "fail"
+    kept: tuple[_Kept, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kept", tuple(map(_Kept.of, self.releases)))
 
     def apply(self, batch: Batch) -> None:
         """reserved to failed_charged."""
         query = batch.open_query(self.query_id, step="fail")
-        _keep(batch, query, self.releases)
-        _close(batch, query, EntryKind.FAIL, answer=None, releases=_hashes(self.releases))
+        _keep(batch, query, self.kept)
+        hashes = {kept.release.id: kept.hash for kept in self.kept}
+        _close(batch, query, EntryKind.FAIL, answer=None, releases=hashes)
         batch.move(query, QueryStatus.FAILED_CHARGED)
 
 

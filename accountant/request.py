@@ -50,7 +50,10 @@ _KEY_LENGTH_MAX = 255
 
 def storable(text: str) -> bool:
     """Whether both databases can hold the text: no NUL, no half of a surrogate pair."""
-    return not any(letter == "\x00" or "\ud800" <= letter <= "\udfff" for letter in text)
+    return _NOT_STORABLE.search(text) is None
+
+
+_NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

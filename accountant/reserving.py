@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import NotRequired, TypedDict
+from functools import lru_cache
 
 from accountant.batch import Batch, Needs
 from accountant.entry import Amounts, canonical_json
@@ -15,7 +16,7 @@ from accountant.errors import AccountFrozen, BudgetExhausted, IdempotencyConflic
 from accountant.filter import Sums
 from accountant.reading import Read, choose_candidate
 from accountant.request import Base, CoreCharge, ReserveRequest, Reuse, SharedAnswer
-from accountant.rows import AccountState, QueryState, ReleaseHead
+from accountant.rows import AccountState, QueryState, ReleaseHead, StoredCores
 from accountant.states import EntryKind, QueryStatus
 from privacy.composition import compose
 from privacy.events import event_to_json
@@ -25,22 +26,6 @@ from privacy.numbers import ATTO, PICO, units_down
 from privacy.values import Json
 
 __all__ = ["Repeat", "Reserve", "ReserveOutcome", "serving_of"]
-
-
-class StoredRead(TypedDict):
-    """One core of a query's row that was served by somebody else's release."""
-
-    accounts: list[str]
-    key: str
-    release: str
-
-
-class StoredCores(TypedDict):
-    """How the cores of a query were served, as its row keeps it."""
-
-    charged: list[Mapping[str, Json]]
-    read: NotRequired[dict[str, StoredRead]]
-    reused: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,15 +329,15 @@ class Reserve(_Request):
                 EntryKind.RESERVE,
                 query_id=self.request.query_id,
                 details=chosen.details(account.id) if chosen.read else cores,
-                amounts=Amounts.of_charge(charge, spent=account.spent, branches=account.branches),
+                amounts=Amounts.of_charge(charge, spent=account.spent, branches=account.branches, sums=account.sums),
             )
             after, after_of = account.used_share()
             limit = account.limit.epsilon
-            epsilon = Fraction(
+            epsilon = _ratio_text(
                 max(after * before_of - before * after_of, 0) * limit.numerator,
                 before_of * after_of * limit.denominator,
             )
-            shares.append((account.id, fraction_to_text(epsilon), fraction_to_text(charge.delta * ATTO)))
+            shares.append((account.id, epsilon, _attos_text(charge.delta)))
         shares.reverse()
         return shares
 
@@ -365,6 +350,17 @@ class Reserve(_Request):
             fresh = sum((core.loss for core in chosen.charged), ZERO_LOSS)
             if leaf.cost(Sums.of(fresh)) > most:
                 raise PriceMoved(leaf.id)
+
+
+def _ratio_text(numerator: int, denominator: int) -> str:
+    """As `fraction_to_text`, without the fraction."""
+    common = math.gcd(numerator, denominator)
+    return f"{numerator // common}/{denominator // common}"
+
+
+@lru_cache(maxsize=256)
+def _attos_text(delta: int) -> str:
+    return fraction_to_text(delta * ATTO)
 
 
 def _rank(release: ReleaseHead) -> tuple[int, int, str]:

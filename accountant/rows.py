@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple, Self
+from typing import NamedTuple, NotRequired, Self, TypedDict
 
 from accountant.account import Account
 from accountant.entry import Amounts, from_micros
@@ -17,6 +17,7 @@ from accountant.request import SharedAnswer
 from accountant.statements import SPENT_COLUMNS, AccountRow, Columns, Values
 from accountant.states import QueryStatus
 from privacy.numbers import ATTO, PICO
+from privacy.values import Json
 
 __all__ = [
     "AccountState",
@@ -31,6 +32,7 @@ __all__ = [
     "ReadingRow",
     "ReleaseHead",
     "ReleaseRow",
+    "StoredCores",
     "release_hash",
 ]
 
@@ -60,6 +62,20 @@ class AccountState:
     window_spent: str | None = None
     changed: bool = False
     new: bool = False
+    _sums: Sums | None = None
+    """Those of `spent`, where they were asked for."""
+
+    @property
+    def sums(self) -> Sums:
+        """What was spent, as sums of the filter."""
+        if self._sums is None:
+            self._sums = self.spent.sums()
+        return self._sums
+
+    def add(self, amounts: Amounts) -> None:
+        """Moves what is spent."""
+        self.spent = self.spent.plus(amounts)
+        self._sums = None
 
     def account(self, *, reserved: Sums | None = None) -> Account:
         """The account as the rest of the program knows it."""
@@ -77,22 +93,22 @@ class AccountState:
             greatest=self.greatest,
             frozen=self.frozen,
             revision=self.revision,
-            spent=self.spent.sums(),
+            spent=self.sums,
             reserved=Sums() if reserved is None else reserved,
         )
 
     def admits(self, charge: Sums) -> bool:
         """Whether the filter lets the charge through."""
-        return fits(self.spent.sums().plus(charge, self.branches), self.branches)
+        return fits(self.sums.plus(charge, self.branches), self.branches)
 
     def used_share(self) -> tuple[int, int]:
         """`Account.used_share` as numerator and denominator."""
-        return least_share(self.spent.sums(), self.branches)
+        return least_share(self.sums, self.branches)
 
     def cost(self, charge: Sums) -> Fraction:
         """As `Account.cost`, of a charge that is counted already."""
         before, before_of = self.used_share()
-        after, after_of = least_share(self.spent.sums().plus(charge, self.branches), self.branches)
+        after, after_of = least_share(self.sums.plus(charge, self.branches), self.branches)
         return self.limit.epsilon * Fraction(after * before_of - before * after_of, before_of * after_of)
 
     def spent_columns(self) -> dict[str, int]:
@@ -186,6 +202,38 @@ _branches = lru_cache(maxsize=1024)(Branches)
 """Budgets by the order of their fields; many accounts have the same."""
 
 
+class StoredBase(TypedDict):
+    """The release that a core was measured in addition to, with its events."""
+
+    events: list[Json]
+    release: str
+
+
+class StoredCharge(TypedDict):
+    """One core of a query's row that was charged."""
+
+    core_key: str
+    events: list[Json]
+    quality: int
+    base: NotRequired[StoredBase]
+
+
+class StoredRead(TypedDict):
+    """One core of a query's row that was served by somebody else's release."""
+
+    accounts: list[str]
+    key: str
+    release: str
+
+
+class StoredCores(TypedDict):
+    """How the cores of a query were served, as its row keeps it."""
+
+    charged: list[StoredCharge]
+    read: NotRequired[dict[str, StoredRead]]
+    reused: dict[str, str]
+
+
 @dataclass(slots=True)
 class QueryState:
     """A query under the lock: the working copy of one row, without its answer."""
@@ -207,6 +255,16 @@ class QueryState:
     shared: SharedAnswer | None = None
     changed: bool = False
     new: bool = False
+    _stored: StoredCores | None = None
+    """`cores`, where they were read."""
+
+    @property
+    def stored_cores(self) -> StoredCores:
+        """How its cores are served, as `cores` keeps it. For reading only."""
+        if self._stored is None:
+            stored: StoredCores = json.loads(self.cores)
+            self._stored = stored
+        return self._stored
 
     def __post_init__(self) -> None:
         # A row has its value.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
@@ -24,7 +24,7 @@ from sqlalchemy import (
     text,
     update,
 )
-from sqlalchemy.types import ARRAY, Text
+from sqlalchemy.types import ARRAY, LargeBinary, Text
 
 from accountant.entry import Amounts
 from accountant.states import EntryKind, QueryStatus
@@ -244,28 +244,20 @@ class Statements:
     def _write(self) -> None:
         compiled, dialect = self._compiled, self._dialect
         self.insert = {
-            table: compiled(insert(table)) if self._sqlite else _insert_arrays(table, dialect)
+            table: compiled(insert(table)) if self._sqlite else _insert_rows(table, dialect)
             for table in (accounts, queries, entries, releases)
         }
         self.insert[readings] = (
             compiled(insert(readings).prefix_with("OR IGNORE"))
             if self._sqlite
-            else _insert_arrays(readings, dialect) + " ON CONFLICT DO NOTHING"
+            else _insert_rows(readings, dialect) + " ON CONFLICT DO NOTHING"
         )
-        self.update_queries = compiled(
-            update(queries)
-            .where(queries.c.id == bindparam("key"))
-            .values(state=bindparam("new_state"), answer=bindparam("new_answer"), finished=bindparam("new_finished"))
-        )
+        self.update_queries = self._update(queries, ("state", "answer", "finished"))
         changing = (
             *("limit_epsilon", "limit_delta", "revision", "greatest_epsilon", "greatest_delta"),
             *(c.name for c in accounts.c if c.name.startswith("budget_")),
         )
-        self.update_spent = compiled(
-            update(accounts)
-            .where(accounts.c.id == bindparam("key"))
-            .values({name: bindparam(f"new_{name}") for name in (*SPENT_COLUMNS, "entries", "hash")})
-        )
+        self.update_spent = self._update(accounts, (*SPENT_COLUMNS, "entries", "hash"))
         self.update_limits = compiled(
             update(accounts)
             .where(accounts.c.id == bindparam("key"))
@@ -290,9 +282,20 @@ class Statements:
             .values(batch=bindparam("new_batch"), expires=bindparam("new_expires"))
         )
 
-    def rows(self, rows: list[Values]) -> list[Values] | dict[str, list[Value]]:
-        """The parameters of an `insert`: the rows, or one array for each column."""
-        return rows if self._sqlite else {name: [row[name] for row in rows] for name in rows[0]}
+    def rows(self, rows: list[Values]) -> list[Values] | dict[str, str]:
+        """The parameters of an `insert`, `update_queries` or `update_spent`: the rows, or one text of all of them."""
+        return rows if self._sqlite else {"rows": _ROWS.encode(rows)}
+
+    def _update(self, table: Table, names: Sequence[str]) -> str:
+        """Sets columns of rows, each found by its `key`, to what the row has as `new_` with the column's name."""
+        if self._sqlite:
+            values: dict[str, ColumnElement[object]] = {name: bindparam(f"new_{name}") for name in names}
+            return self._compiled(update(table).where(table.c.id == bindparam("key")).values(values))
+        read = {f"new_{name}": table.c[name] for name in names}
+        values_read = zip(names, _values("given", read), strict=True)
+        setting = ", ".join(f"{name} = {value}" for name, value in values_read)
+        source = _recordset("given", {"key": table.c.id, **read}, self._dialect)
+        return f"UPDATE {table.name} SET {setting} FROM {source} WHERE {table.name}.id = given.key"
 
     def ids(self, values: Iterable[str]) -> dict[str, str | list[str]]:
         """The parameter of a statement that asks for several rows."""
@@ -344,10 +347,36 @@ class Statements:
         return select(*_QUERY_COLUMNS).where(text(f"(queries.principal, queries.idempotency_key) IN ({pairs})"))
 
 
-def _insert_arrays(table: Table, dialect: Dialect) -> str:
-    """One statement for any number of rows: an array for each column. Row by row takes PostgreSQL twice as long."""
-    columns = ", ".join(column.name for column in table.columns)
-    arrays = ", ".join(
-        f"CAST(%({column.name})s AS {column.type.compile(dialect=dialect)}[])" for column in table.columns
+def _insert_rows(table: Table, dialect: Dialect) -> str:
+    """One statement for any number of rows, which travel as one JSON text.
+
+    Row by row takes PostgreSQL several times as long, and an array for each column takes the driver as long: it writes
+    every element with regular expressions.
+    """
+    columns = {column.name: column for column in table.columns}
+    values = ", ".join(_values("given", columns))
+    return (
+        f"INSERT INTO {table.name} ({', '.join(columns)}) SELECT {values} FROM {_recordset('given', columns, dialect)}"
     )
-    return f"INSERT INTO {table.name} ({columns}) SELECT * FROM unnest({arrays})"
+
+
+def _recordset(name: str, columns: Mapping[str, Column[object]], dialect: Dialect) -> str:
+    """The rows of the parameter `rows` as a table of that name."""
+    typed = ", ".join(
+        f"{key} {'text' if _is_bytes(column) else column.type.compile(dialect=dialect)}"
+        for key, column in columns.items()
+    )
+    return f"json_to_recordset(CAST(%(rows)s AS json)) AS {name} ({typed})"
+
+
+def _values(name: str, columns: Mapping[str, Column[object]]) -> list[str]:
+    """The columns of `_recordset` as values of their own types."""
+    return [f"decode({name}.{key}, 'hex')" if _is_bytes(column) else f"{name}.{key}" for key, column in columns.items()]
+
+
+def _is_bytes(column: Column[object]) -> bool:
+    return isinstance(column.type, LargeBinary)
+
+
+_ROWS = json.JSONEncoder(separators=(",", ":"), default=bytes.hex)
+"""Rows as PostgreSQL reads them, bytes in hex. What columns hold has no NUL (`storable`), which JSON there cannot."""

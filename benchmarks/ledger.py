@@ -3,9 +3,9 @@
     python -m benchmarks.ledger [--seconds 2] [--clients 1 8 32] [--postgresql-url URL] [--json]
 
 `raw debit` is one conditional UPDATE in its own transaction with sqlite3, write-ahead log and synchronous FULL: no
-tree, no entries, no hash chain, no idempotency key. `reserve` charges two accounts (analyst and root), writes two
-chained entries and a query row. `reserve+post` counts whole queries: two durable steps, a release and an answer. The
-ratio is to the raw debit with as many clients, measured in the same run. Clients are threads of one process.
+tree, no entries, no hash chain, no idempotency key. `reserve` charges three accounts (analyst, group and root), writes
+three chained entries and a query row. `reserve+post` counts whole queries: two durable steps, a release and an answer.
+The ratio is to the raw debit with as many clients, measured in the same run. Clients are threads of one process.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def raw_debit(folder: Path, clients: int, seconds: float) -> dict[str, float]:
 
 
 def account_of(ledger: Ledger) -> Account:
-    """An analyst's account below the root of a new dataset, with a budget that lasts."""
+    """An analyst's account below a group below the root of a new dataset, with a budget that lasts."""
     limit = Limit(epsilon=Fraction(10**6), delta=Fraction(1, 100))
     dataset = f"benchmark {secrets.token_hex(6)}"
     common: dict[str, Any] = {
@@ -114,7 +114,8 @@ def account_of(ledger: Ledger) -> Account:
         "actor": "benchmark",
     }
     top = ledger.create_account(parent=None, principal=None, name="lifetime", **common)
-    return ledger.create_account(parent=top.id, principal="analyst", name="analyst", **common)
+    group = ledger.create_account(parent=top.id, principal=None, name="group", **common)
+    return ledger.create_account(parent=group.id, principal="analyst", name="analyst", **common)
 
 
 def request(account: Account) -> ReserveRequest:
