@@ -8,15 +8,28 @@ An atom is the set of conditions that are TRUE of a row: each row is in exactly 
 no row can be in is proved from the conditions (`predicates`). Counts and sums of a condition are those of its atoms
 together; of averages and variances the condition has to be one atom by itself, and every atom that of a condition.
 
-Claim. Each aggregate keeps its estimand: the same clipped and bounded number, before noise.
-Proof. An atom's label is the first WHEN that is TRUE. Larger sets of conditions stand before smaller ones, and a row's
-own set is the largest of those that are TRUE of it, so it gets the label of its own set; a condition that is NULL is
-in no set. The rows with a condition are those of the atoms that contain it, each once. Bounds: where a unit has one
-row, nothing is bounded in either plan. Where it has several and the conditions read what is the same in all of them
-(`unit_facts`), all its rows are in one atom, so its rows with a condition are all or none, and it is held to the
-same number of rows in either plan: the contribution of both is compared, and is one group without a choice. Anything
-else is left as it is written: a unit with rows in several atoms would be held to its rows in each of them together.
-Where norms are chosen, one norm would be chosen for all atoms in place of one for each condition: these stay too.
+Claim 1. Each aggregate keeps its estimand, where a unit has one row, or conditions that read what is the same in all
+its rows: the same clipped and bounded number, before noise. Proof. An atom's label is the first WHEN that is TRUE.
+Larger sets of conditions stand before smaller ones, and a row's own set is the largest of those that are TRUE of it, so
+it gets the label of its own set; a condition that is NULL is in no set. The rows with a condition are those of the
+atoms that contain it, each once. Bounds: where a unit has one row, nothing is bounded in either plan. Where it has
+several and the conditions read what is the same in all of them (`unit_facts`), all its rows are in one atom, so its
+rows with a condition are all or none, and it is held to the same number of rows in either plan: the contribution of
+both is compared, and is one group without a choice. QED.
+
+Claim 2. Where a unit may have rows in several atoms (`Core.atoms`), it is held over all of them together: at most T =
+min(C r, R) rows over all cells, where the same block without conditions has at most C groups, r rows in each and R over
+all. A statistic of all atoms then has the sensitivity that one condition's has alone, in L1 and in L2, and a unit of
+which r rows in a group and T over all groups have some condition adds to each aggregate what it adds to it alone.
+Proof. Each of its rows is in one atom, so its rows over all atoms are at most its rows. Bounds of groups are those of
+contribution.py with r and T, whatever the number of groups is: `contribution_over_atoms` has the sensitivities. Within
+r and T nothing is scaled or clipped (mechanisms/bounding.md: a unit within all bounds adds exactly its rows and
+values), in either plan, and what it adds to the atoms of a condition adds up. QED. A unit beyond them is another
+number: it has T rows over all atoms, as with GROUP BY, in place of as many under each condition. Rows of which no
+condition is TRUE are not read where every aggregate has one, so that they scale nobody. Units add up over atoms in
+claim 1 alone. Where norms are chosen, there is one for the vector of all atoms (mechanisms/norms.md) in place of one
+for each condition: each is a choice of the question, and what it cuts is said. Not of partners in a LEFT JOIN, of
+which a norm of their own says what is cut, and not of hidden groups or where groups are chosen.
 
 What it costs: one vector in which a unit has one group, in place of K statistics of which each has the same sensitivity
 and a K-th of the price. With Gaussian noise a statistic then has sqrt(K) times the error of one with the whole price,
@@ -50,6 +63,7 @@ from sql_rewrite.plan import Aggregate, Core, ShellOutput
 from sql_rewrite.predicates import ALWAYS, Formula, Joined, Said, formula_of, is_never, normal_predicate, otherwise
 from sql_rewrite.released import REPLICATE, ROW, Form, Released, aliased, column, quoted
 from sql_rewrite.trace import Shape, Trace
+from sql_rewrite.unit_facts import steady_relations
 from sql_rewrite.value_sets import PRESENT
 
 __all__ = ["ATOMS_MAX", "Atoms", "atoms_of"]
@@ -162,8 +176,11 @@ def atoms_of(core: Core, dataset: Dataset, *, alone: bool = False) -> Atoms | No
     if masks is None:
         return None
     try:
-        made = _by_atoms(asked, conditions, masks)
-        apart, together = bound_core(core, dataset), bound_core(made.core, dataset)
+        apart = bound_core(core, dataset)
+        made = _by_atoms(asked, conditions, masks) if _alone(apart, conditions) else _together(asked, conditions, masks)
+        if made is None or not _is_held(apart):
+            return None
+        together = bound_core(made.core, dataset)
     except (Refused, TypeRefused):
         return None
     if not _is_same(asked, apart, together, made) or not _is_better(apart, together, made):
@@ -233,14 +250,60 @@ def _may_be(said: Sequence[Formula]) -> bool:
     return not is_never(Joined(every=True, parts=(*said, *present)))
 
 
-def _by_atoms(core: Core, conditions: Sequence[Expression], masks: Masks) -> Atoms:
-    """The core grouped by atoms too. Errors: TypeRefused, where the key would be too long."""
+def _is_held(apart: BoundedCore) -> bool:
+    """Whether bounds hold what a unit adds, in public groups of which none is chosen.
+
+    What norms cut of rows with a partner is known from a norm of their own alone (server/journey/column_cut.py).
+    """
+    contribution, sources = apart.contribution, apart.core.sources
+    if isinstance(contribution, Contribution):
+        held = not contribution.choose_groups
+    else:
+        held = not any(source.join is not None and source.join.outer for source in sources)
+    return held and apart.described.keys.domain is not None
+
+
+def _alone(apart: BoundedCore, conditions: Sequence[Expression]) -> bool:
+    """Whether a unit has rows in one group and one atom alone."""
+    contribution = apart.contribution
+    if not isinstance(contribution, Contribution):
+        return False
+    steady = steady_relations(apart.core.sources)
+    inside = all(ref.relation in steady for condition in conditions for ref in columns_of(condition))
+    return contribution.one_row or (contribution.groups == 1 and inside)
+
+
+def _together(asked: Core, conditions: Sequence[Expression], masks: Masks) -> Atoms | None:
+    """The core by atoms over which a unit is bounded together; None where its units or all its conditions are asked.
+
+    Where each aggregate has a condition, only rows of which some condition is TRUE are read: others scale no unit.
+    """
+    if any(one.function is AggregateFunction.UNITS for one in asked.aggregates):
+        return None
+    core, covered = asked, all(one.filter is not None for one in asked.aggregates)
+    if covered:
+        masks = tuple(mask for mask in masks if mask)
+        some = build("or", conditions)
+        where = some if core.where is None else build("and", (core.where, some))
+        core = replace(core, where=normal_predicate(where))
+    if len(masks) < 2:
+        return None
+    made = _by_atoms(core, conditions, masks, covered=covered)
+    return replace(made, core=replace(made.core, atoms=made.key))
+
+
+def _by_atoms(core: Core, conditions: Sequence[Expression], masks: Masks, *, covered: bool = False) -> Atoms:
+    """The core grouped by atoms too. Errors: TypeRefused, where the key would be too long.
+
+    With `covered` the rows are those that some condition is TRUE of: what is in no other atom is in the last one.
+    """
     branches: list[Expression] = []
     for mask in sorted(masks, key=lambda mask: (-mask.bit_count(), mask)):
         held = [condition for place, condition in enumerate(conditions) if mask >> place & 1]
         if held:
             branches += [build("and", held) if len(held) > 1 else held[0], Literal(mask, ColumnType.INTEGER)]
-    label = build("case", [*branches, Literal(0, ColumnType.INTEGER)])
+    last = [*branches[:-2], branches[-1]] if covered else [*branches, Literal(0, ColumnType.INTEGER)]
+    label = build("case", last)
     keys = dict(core.keys) | {"": label}
     order = sorted(keys, key=lambda name: repr(canonical(keys[name])))
     names = {name: f"k{place}" for place, name in enumerate(order)}
@@ -263,12 +326,14 @@ def _by_atoms(core: Core, conditions: Sequence[Expression], masks: Masks) -> Ato
 def _is_same(asked: Core, apart: BoundedCore, together: BoundedCore, made: Atoms) -> bool:
     """Whether every aggregate is bounded as before, over the same groups, of which each has all atoms."""
     contribution = together.contribution
-    if not isinstance(contribution, Contribution) or contribution != apart.contribution:
+    if type(contribution) is not type(apart.contribution):
         return False
-    if contribution.groups != 1 or contribution.choose_groups:
-        return False
-    if not contribution.one_row and asked.aggregates != apart.core.aggregates:
-        return False  # how rows of a unit are bounded, CASE and FILTER may say differently
+    if made.core.atoms is None:
+        assert isinstance(contribution, Contribution)
+        if contribution != apart.contribution or contribution.groups != 1 or contribution.choose_groups:
+            return False
+        if not contribution.one_row and asked.aggregates != apart.core.aggregates:
+            return False  # how rows of a unit are bounded, CASE and FILTER may say differently
     before, after = apart.described.keys.domain, together.described.keys.domain
     if before is None or after is None:
         return False
@@ -291,11 +356,21 @@ def _same_statistic(
     if not inside or (one.function not in _ADDED and (len(inside) > 1 or not _all_read(made, labels))):
         return False
     before, after = _described(apart, one.name), _described(together, held)
-    if before == after:
+    if before == after or (made.core.atoms is not None and _measured(before) == _measured(after)):
         return True
     original = next(known for known in apart.core.aggregates if known.name == one.name)
     worths = _worth(before), _worth(after)
     return original != one and worths[0] is not None and worths[1] is not None and worths[1] <= worths[0]
+
+
+def _measured(statistic: Statistic) -> tuple[object, ...]:
+    """What a statistic measures of a row, whether units are scaled, in steps of any fineness, or never."""
+    steps = statistic.encoding
+    ends = None
+    if steps is not None and statistic.kind is not StatisticKind.COUNT:
+        ends = tuple(steps.offset + steps.step * end for end in (steps.lowest, steps.highest))
+    means = statistic.kind, statistic.degree, statistic.coordinates, statistic.parts, statistic.distinct
+    return (*means, statistic.counts_nulls, statistic.raised, statistic.lowered, ends)
 
 
 def _worth(statistic: Statistic) -> Fraction | None:

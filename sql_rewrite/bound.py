@@ -54,6 +54,7 @@ from sql_rewrite.contribution import (
     Contribution,
     NormedContribution,
     contribution_of,
+    contribution_over_atoms,
 )
 from sql_rewrite.distinct import different_values
 from sql_rewrite.encodings import ROW_BITS, coarser, moment_encoding, refined, stepped_encoding, sum_encoding
@@ -98,7 +99,11 @@ def bound_core(core: Core, dataset: Dataset, *, power: NormPower = NormPower.L2,
         if cells is None:
             raise hidden_candidates(core)
         return _bound_choice(core, dataset, domains, cells)
-    contribution = contribution_of(core, None if cells is None else len(cells), power)
+    if core.atoms is not None:
+        assert cells is not None
+        contribution = contribution_over_atoms(core, cells, power)
+    else:
+        contribution = contribution_of(core, None if cells is None else len(cells), power)
     builder: _Builder | NormedBuilder
     match contribution:
         case Contribution():

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from privacy.bounds import AutomaticContribution
 from privacy.norms import NormPower
+from privacy.policy import KeyValue
 from sql_rewrite.expressions import columns_of
 from sql_rewrite.plan import Core
 from sql_rewrite.unit_facts import contribution_bound, rows_of_unit, steady_relations
@@ -31,6 +32,7 @@ __all__ = [
     "Contribution",
     "NormedContribution",
     "contribution_of",
+    "contribution_over_atoms",
     "parts_of_unit",
 ]
 
@@ -176,3 +178,26 @@ def contribution_of(
         groups, choose = cells, False
     rows = min(declared.rows_per_unit_and_group, total)
     return Contribution(groups=groups, rows=rows, total=total, one_row=False, choose_groups=choose)
+
+
+def contribution_over_atoms(
+    core: Core, cells: Sequence[tuple[KeyValue, ...]], power: NormPower = NormPower.L2
+) -> Contribution | NormedContribution:
+    """What one unit may add to a core by atoms: as much as to the same core without them, over all atoms together.
+
+    Claim. Where the core without its atoms allots a unit at most `rows` in each of C groups and `total` over them, no
+    groups chosen, this one allots it at most T = min(C rows, total) over all cells, and `rows` in each. So L1, and L2
+    by the convexity in `Contribution`, are those of the core without atoms, however many atoms there are.
+    Where a norm is chosen it is that of the vector of all atoms. Requires: no groups are chosen.
+    """
+    place = next(place for place, (name, _) in enumerate(core.keys) if name == core.atoms)
+    outer = replace(core, keys=(*core.keys[:place], *core.keys[place + 1 :]), atoms=None)
+    apart = contribution_of(outer, len({(*cell[:place], *cell[place + 1 :]) for cell in cells}), power)
+    if isinstance(apart, NormedContribution):
+        found = contribution_of(replace(core, atoms=None), len(cells), power)
+        assert isinstance(found, NormedContribution)
+        return found
+    assert not apart.one_row
+    assert not apart.choose_groups
+    groups = apart.groups * len({cell[place] for cell in cells})
+    return replace(apart, groups=max(1, groups), total=apart.l1_rows)

@@ -296,6 +296,8 @@ class Core:
     met: tuple[Expression, ...] = ()
     quantiles: QuantileMechanism | None = None
     """By which mechanism its quantiles are asked for; None for the one that fits."""
+    atoms: str | None = None
+    """The key over whose values a unit's rows are bounded together: sql_rewrite/atoms.py. None where it has none."""
 
 
 @by_slots

@@ -95,7 +95,7 @@ _LATER: dict[type, Mapping[str, object]] = {
     Aggregate: {"distinct": False, "second": None, "fraction": None},
     BoundedCore: {"norms": ()},
     BoundedStatistic: {"parts": 0, "distinct": None, "second": None},
-    Core: {"choice": None, "counted": False, "met": ()},
+    Core: {"choice": None, "counted": False, "met": (), "atoms": None},
     CoreStatistics: {"norms": (), "choice": None},
     Drawn: {"method": QuantileMechanism.EXPONENTIAL, "blocks": 0},
     Estimate: {"fraction": None},
@@ -148,6 +148,7 @@ def canonical_core(core: Core) -> tuple[object, ...]:
         ),
         *([] if core.choice is None else [_canonical_choice(core.choice)]),
         *([] if not core.met else [tuple(map(form_of, core.met))]),
+        *([] if core.atoms is None else [("atoms", core.atoms)]),
     )
 
 

@@ -14,6 +14,7 @@ from privacy.release import ColumnKind
 from sql_rewrite import atoms, core_blocks
 from sql_rewrite.atoms import atoms_of
 from sql_rewrite.bound import bound
+from sql_rewrite.contribution import Contribution
 from sql_rewrite.evaluate import evaluate
 from sql_rewrite.expressions import Expression, Literal, Value, columns_of
 from sql_rewrite.functions import build
@@ -145,8 +146,7 @@ def test_what_is_asked_by_atoms_is_one_statistic(asked: str, numbers: list[int])
 @pytest.mark.parametrize(
     "sql",
     [
-        # A unit may have rows in both: it would be held to its rows in both together.
-        "SELECT COUNT(*) FILTER (WHERE cost > 50), COUNT(*) FILTER (WHERE cost <= 50) FROM visits",
+        # A unit may have rows in both, and would be counted twice in their sum.
         "SELECT COUNT(DISTINCT person_id) FILTER (WHERE cost > 50), COUNT(DISTINCT person_id) FROM visits",
         # Both orders are worth as much.
         "SELECT COUNT(*) FILTER (WHERE age > 50), COUNT(*) FILTER (WHERE smoker) FROM people",
@@ -169,10 +169,29 @@ def test_what_would_mean_something_else_or_gain_nothing_stays(sql: str) -> None:
     assert any(one.filter is not None for one in core.aggregates)
 
 
-def test_norms_and_asked_widths_stay_those_of_each_number() -> None:
-    """Shows that a chosen norm is that of one condition, and that a width asked for is that of the number shown."""
+def test_rows_of_which_a_unit_has_several_are_held_over_all_atoms() -> None:
+    """Shows one statistic with the bounds of one count, or with one norm, of the rows with some condition alone."""
+    sql = "SELECT COUNT(*) FILTER (WHERE cost > 50), COUNT(*) FILTER (WHERE cost <= 50) FROM visits"
+    (one,) = bound(lift("SELECT COUNT(*) FROM visits", CLINIC))
+    for dataset in (CLINIC, AUTOMATIC):
+        (core,) = bound(lift(sql, dataset))
+        assert core.core.atoms == "k0"
+        assert core.core.where is not None
+        assert len(core.statistics) == 1
+        assert core.described.keys.domain == ((1,), (2,))
+        assert len(core.norms) == (dataset is AUTOMATIC)
+        if isinstance(core.contribution, Contribution):
+            assert isinstance(one.contribution, Contribution)
+            assert core.contribution.l2_squared_rows == one.contribution.l2_squared_rows
+    (core,) = lift(sql.replace("FROM", ", COUNT(*) FROM"), CLINIC).cores
+    assert core.where is None
+    partners = "SELECT COUNT(*), COUNT(*) FILTER (WHERE v.cost IS NOT NULL) FROM people p LEFT JOIN visits v USING "
+    assert [core.atoms for core in lift(f"{partners}(person_id)", AUTOMATIC).cores] == [None]
+
+
+def test_asked_widths_stay_those_of_each_number() -> None:
+    """Shows that a width asked for is that of the number shown."""
     sql = "SELECT COUNT(*) FILTER (WHERE p.smoker), COUNT(*) FROM visits v JOIN people p USING (person_id)"
-    assert [len(core.keys) for core in lift(sql, AUTOMATIC).cores] == [0]
     assert [len(core.keys) for core in lift(sql, CLINIC).cores] == [1]
     assert [len(core.keys) for core in lift(sql, CLINIC, atoms=ByAtoms.ALONE).cores] == [0]
     alone = "SELECT COUNT_IF(smoker), COUNT_IF(NOT smoker) FROM people"

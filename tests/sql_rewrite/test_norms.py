@@ -48,7 +48,7 @@ def chosen(bounded: BoundedCore, norm: Fraction) -> BoundedCore:
         ("SELECT COUNT(DISTINCT person_id) AS n FROM visits", []),
         (f"SELECT p.sex, COUNT(DISTINCT v.person_id) AS n {SEXES}", []),
         (f"SELECT h.region, COUNT(DISTINCT v.person_id) AS n {REGIONS}", ["units"]),
-        (f"SELECT h.region, COUNT(*) AS n, COUNT(*) FILTER (WHERE v.cost > 5) AS m {REGIONS}", ["rows", "rows"]),
+        (f"SELECT h.region, COUNT(*) AS n, AVG(v.cost) FILTER (WHERE v.cost > 5) AS m {REGIONS}", ["rows", "rows"]),
         (
             f"SELECT h.region, SUM(v.visit_id) AS s, SUM(v.cost) AS t, AVG(v.cost) AS a {REGIONS}",
             ["rows", "sum", "sum"],
