@@ -18,7 +18,7 @@ from server.errors import Problem
 from server.roles import OVERSEEING, Role
 from server.scopes import Scope, Scopes, scope_of
 from server.services import Services
-from server.store.errors import KeyFault, KeyRefused
+from server.store.errors import KeyFault, KeyRefused, KeysUnavailable
 
 __all__ = ["PUBLIC", "Access", "Caller", "access_of", "caller_of", "roles", "services_of", "undeclared_routes"]
 
@@ -125,8 +125,9 @@ def roles(*allowed: Role, scope: Scope | None = None, every_key: bool = False) -
 async def _identify(request: Request, services: Services) -> Caller:
     limits = request.app.state.limits
     try:
-        text = _bearer(request)
-        principal, key = await run_in_threadpool(services.registry.verify_key, text)
+        caller = await run_in_threadpool(_verified, services, _bearer(request, services))
+    except KeysUnavailable:
+        raise _no_keys() from None
     except KeyRefused as refused:
         request.app.state.metrics.failed_keys.inc()
         address = request.client.host if request.client is not None else ""
@@ -136,11 +137,32 @@ async def _identify(request: Request, services: Services) -> Caller:
         what = "the request has no API key" if refused.reason is KeyFault.MISSING else "the API key is not accepted"
         why, instead = _REASONS[refused.reason]
         raise Problem("unauthenticated", what, why, instead) from None
-    wait = limits.requests.take(principal.name)
+    wait = limits.requests.take(caller.name)
     if wait:
         raise _too_many("too many requests from this principal", wait)
+    return caller
+
+
+def _verified(services: Services, text: str) -> Caller:
+    """The caller of a key or a token. Errors: KeyRefused, KeysUnavailable."""
+    if services.tokens is not None and not text.startswith(_PREFIX):
+        principal, expires = services.tokens.verify(text)
+        return Caller(name=principal.name, role=principal.role, key="", expires=expires)
+    principal, key = services.registry.verify_key(text)
     return Caller(name=principal.name, role=principal.role, key=key.id, expires=key.expires, scopes=key.scopes)
 
+
+def _no_keys() -> Problem:
+    return Problem(
+        "unavailable",
+        what="tokens cannot be checked at the moment",
+        why="The keys of their provider are not known. Nothing was charged.",
+        instead=("Send the request again later, or use an API key of this server.",),
+        headers={"Retry-After": "60"},
+    )
+
+
+_PREFIX = "ngk_"
 
 _SEND = "Send the header Authorization: Bearer ngk_... with an API key of this server."
 _MAKE = "An administrator makes keys: POST /v1/keys, or on the server: noisegate key create NAME."
@@ -149,10 +171,18 @@ _REASONS = {
     KeyFault.MISSING: ("Everything but the documentation and the health of this server needs a key.", (_SEND, _MAKE)),
     KeyFault.SCHEME: (
         "Only API keys of this server are accepted: one header Authorization, the word Bearer, a key that begins with "
-        "ngk_.",
+        "ngk_; and tokens of a provider where the server's settings name one.",
         (_SEND, _MAKE),
     ),
-    KeyFault.INVALID: ("It is not a key of this server, or it was mistyped.", ("Copy the whole key again.", _MAKE)),
+    KeyFault.INVALID: (
+        "It is not a key of this server, was mistyped, or is a token that this server does not accept.",
+        ("Copy the whole key again.", _MAKE),
+    ),
+    KeyFault.NOT_YET: ("It is a token that is not valid yet.", ("Set the clocks, or wait until it is valid.",)),
+    KeyFault.STRANGER: (
+        "It is a valid token, and what it names may not call here, or not with the role that it names.",
+        ("Ask an administrator to register the principal with its role: POST /v1/principals.",),
+    ),
     KeyFault.EXPIRED: ("It has expired.", ("Ask an administrator for a new one.", _MAKE)),
     KeyFault.ROTATED: (
         "It was rotated, and the time for which this secret still worked is over.",
@@ -167,13 +197,14 @@ _REASONS = {
 """Why a key is not accepted, and what to do; by the registry's word for it."""
 
 
-def _bearer(request: Request) -> str:
+def _bearer(request: Request, services: Services) -> str:
     headers = request.headers.getlist("authorization")
     if not headers:
         raise KeyRefused(KeyFault.MISSING)
     scheme, _, token = headers[0].partition(" ")
     token = token.strip()
-    if len(headers) > 1 or scheme.lower() != "bearer" or not token.startswith("ngk_"):
+    ours = token.startswith(_PREFIX) or (services.tokens is not None and token.count(".") == 2)
+    if len(headers) > 1 or scheme.lower() != "bearer" or not ours:
         raise KeyRefused(KeyFault.SCHEME)
     return token
 

@@ -43,7 +43,7 @@ from server.opening import open_registry
 from server.resources.resources import Resources
 from server.sealing import BATCHES, MONITORS, STREAMS, WEBHOOKS, Seal
 from server.self_audit import SelfAudit
-from server.services import Check, Services
+from server.services import Check, Services, TokenSteps
 from server.settings import Settings
 from server.shutdown import Pause
 from server.statistics.asking import Statistics
@@ -208,6 +208,15 @@ def _webhooks(settings: Settings, registry: Registry, seal: Seal) -> Webhooks:
     return Webhooks(registry=registry, seal=seal, sender=sender)
 
 
+def _tokens(settings: Settings, registry: Registry) -> TokenSteps | None:
+    if settings.oidc_issuer is None:
+        return None
+    # Only here: a server without an issuer need not load the library of tokens.
+    from server.tokens import open_tokens
+
+    return open_tokens(settings, registry, clock=time.monotonic)
+
+
 def build_services(settings: Settings) -> Services:
     """Everything a server process needs, started. Undoes what it started when a later part fails.
 
@@ -257,6 +266,7 @@ def build_services(settings: Settings) -> Services:
             batches=Batches(ledger, registry, journey, Seal(secret, BATCHES)),
             streams=Streams(resources, registry, journey, catalogue, Seal(secret, STREAMS)),
             webhooks=_webhooks(settings, registry, Seal(secret, WEBHOOKS)),
+            tokens=_tokens(settings, registry),
             checks=_checks(private, shell, ledger, catalogue),
             sql_matrix=sql_matrix(),
             incidents=incidents,

@@ -18,6 +18,7 @@ from server.admitted import InFlight, Settled
 from server.jobs import AdmittedQuery, JobPool
 from server.question import Question
 from server.settings import Settings
+from server.store.people import Principal
 from server.store.registry import Registry
 from server.store.resources import BatchRow, MonitorRow, StreamRow, SyntheticRow
 from server.store.versions import EITHER
@@ -292,6 +293,13 @@ class Registrar(Protocol):
         """
 
 
+class TokenSteps(Protocol):
+    """Bearer tokens of a provider (server/tokens.py)."""
+
+    def verify(self, text: str) -> tuple[Principal, str]:
+        """The principal that a token stands for, and until when it does. Errors: KeyRefused, KeysUnavailable."""
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
     """One check of readiness: returns when all is well, raises otherwise."""
@@ -320,6 +328,7 @@ class Services:
     synthetic: SyntheticSteps
     batches: BatchSteps
     webhooks: WebhookSteps
+    tokens: TokenSteps | None = None
     checks: tuple[Check, ...] = ()
     sql_matrix: Mapping[str, object] = field(default_factory=dict)
     incidents: Incidents = field(default_factory=Incidents)

@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
+from urllib.parse import urlsplit
 
 import yaml
 from pydantic import Field, SecretStr, ValidationError, model_validator
@@ -25,6 +26,7 @@ from pydantic_settings import (
 )
 
 from privacy.wording import nearest
+from server.roles import Role
 from server.webhooks.addresses import read_network
 from server.webhooks.destinations import read_destination
 
@@ -36,6 +38,11 @@ CONNECTION_BACKLOG = 256
 """Connections that the kernel keeps for a server; this many may be accepted before any of them is looked at."""
 _FILE_VARIABLE = f"{PREFIX}SETTINGS_FILE"
 _OTHER_VARIABLES = frozenset({"SETTINGS_FILE", "URL", "KEY", "ADULT_CSV"})
+TOKEN_ALGORITHMS = (
+    *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    *("ES256", "ES384", "ES512", "EdDSA"),
+)
+"""Algorithms of tokens' signatures, all with public keys: never "none", never a shared secret."""
 _PLACEHOLDERS = ("changeme", "change-me", "change_me", "secret", "password", "default", "example", "placeholder")
 
 
@@ -77,6 +84,24 @@ class Settings(BaseSettings):
         60, ge=5, le=525_600, description="How long a copy of data is kept that no dataset serves any more."
     )
     key_days: int = Field(365, ge=1, le=3650, description="Life of an API key when its creator names none.")
+
+    oidc_issuer: str | None = Field(None, description="Issuer of bearer tokens that are accepted beside API keys.")
+    oidc_audience: str | None = Field(None, description="What the claim aud of a token has to name.")
+    oidc_keys_file: Path | None = Field(None, description="File with the issuer's public keys, a JSON Web Key Set.")
+    oidc_keys_url: str | None = Field(None, description="Address of the issuer's public keys, a JSON Web Key Set.")
+    oidc_keys_minutes: int = Field(60, ge=5, le=1_440, description="How long those keys are kept before a new look.")
+    oidc_algorithms: tuple[str, ...] = Field(
+        ("RS256", "PS256", "ES256", "EdDSA"), min_length=1, description="Signature algorithms of tokens."
+    )
+    oidc_leeway_seconds: int = Field(30, ge=0, le=300, description="By how much the issuer's clock may be another.")
+    oidc_principal_claim: str = Field("sub", min_length=1, max_length=100, description="Claim that names the caller.")
+    oidc_principal_prefix: str = Field(
+        "oidc.",
+        pattern=r"^([a-z][a-z0-9_.-]{0,31})?$",
+        description="Beginning of such a principal's name, before that claim.",
+    )
+    oidc_roles_claim: str | None = Field(None, description="Claim that has to agree with the principal's role.")
+    oidc_roles: dict[str, Role] = Field({}, description="Roles by the values of that claim.")
 
     body_max_bytes: int = Field(65_536, ge=1_024, le=65_536, description="Largest body on analysts' routes.")
     admin_body_max_bytes: int = Field(1_048_576, ge=1_024, le=16_777_216, description="Largest body of a dataset.")
@@ -156,10 +181,11 @@ class Settings(BaseSettings):
             findings.append("key_secret and key_secret_file are both set: set one")
         if self.key_secret is not None:
             findings.extend(_weak_secret(self.key_secret.get_secret_value()))
-        for name in ("database_url_file", "key_secret_file"):
+        for name in ("database_url_file", "key_secret_file", "oidc_keys_file"):
             path = getattr(self, name)
             if path is not None and not path.is_file():
                 findings.append(f"{name} names a file that does not exist or cannot be read")
+        findings.extend(self._token_faults())
         for entry in self.webhook_destinations:
             findings.extend(_fault(read_destination, entry, "webhook_destinations"))
         for entry in self.webhook_networks:
@@ -171,6 +197,28 @@ class Settings(BaseSettings):
         if findings:
             raise ValueError("; ".join(findings))
         return self
+
+    def _token_faults(self) -> list[str]:
+        """Why tokens of an issuer cannot be checked; empty when they can be, or when none is named."""
+        given = [name for name in ("oidc_audience", "oidc_keys_file", "oidc_keys_url", "oidc_roles_claim")
+                 if getattr(self, name) is not None]  # fmt: skip
+        if self.oidc_issuer is None:
+            return [f"{name} is set without oidc_issuer" for name in given]
+        findings = []
+        if not self.oidc_audience:
+            findings.append("oidc_audience is not set: a token for another service would be accepted")
+        if (self.oidc_keys_file is None) == (self.oidc_keys_url is None):
+            findings.append("set one of oidc_keys_file and oidc_keys_url")
+        if self.oidc_keys_url is not None and not _private_address(self.oidc_keys_url):
+            findings.append("oidc_keys_url is not https: whoever is on the way could put keys of their own in place")
+        findings += [
+            f"oidc_algorithms has an algorithm that is not accepted; known ones are {', '.join(TOKEN_ALGORITHMS)}"
+            for name in self.oidc_algorithms
+            if name not in TOKEN_ALGORITHMS
+        ][:1]
+        if (self.oidc_roles_claim is None) != (not self.oidc_roles):
+            findings.append("oidc_roles_claim and oidc_roles are for each other: set both or none")
+        return findings
 
     @property
     def loopback(self) -> bool:
@@ -261,6 +309,16 @@ def _fault(read: Callable[[str], object], entry: str, name: str) -> list[str]:
     except ValueError as error:
         return [f"an entry of {name} is not accepted: {error}"]
     return []
+
+
+def _private_address(text: str) -> bool:
+    """Whether nobody on the way can change what is at the address: https, or this machine."""
+    try:
+        found = urlsplit(text)
+        machine = found.hostname in ("127.0.0.1", "::1", "localhost")
+    except ValueError:
+        return False
+    return bool(found.hostname) and (found.scheme == "https" or (found.scheme == "http" and machine))
 
 
 def _database_faults(url: str) -> list[str]:

@@ -10,6 +10,7 @@ RegistryError
 ├── CollectorClosed  the collector takes no more reports or tokens
 ├── TokenRefused     a token is unknown or was used
 ├── TooManyTokens    the collector would have more tokens than one may have
+├── KeysUnavailable  the keys that tokens are checked with are not known at the moment
 └── KeyRefused       the text is not a valid key
 """
 
@@ -26,6 +27,7 @@ __all__ = [
     "KeyEnded",
     "KeyFault",
     "KeyRefused",
+    "KeysUnavailable",
     "LastAdministrator",
     "NameTaken",
     "NotReplaced",
@@ -100,6 +102,12 @@ class KeyFault(StrEnum):
     ROTATED = "rotated"
     EXPIRED = "expired"
     DISABLED = "disabled"
+    NOT_YET = "not_yet"
+    STRANGER = "stranger"
+
+
+class KeysUnavailable(RegistryError):
+    """The public keys of the provider of tokens are not known at the moment."""
 
 
 class KeyRefused(RegistryError):

@@ -398,7 +398,7 @@ class MeAnswer(AnswerModel):
 
     name: str
     role: str
-    key: str
+    key: str | None = Field(description="The identifier of the key; null for a token of a provider.")
     expires: str
     scopes: list[ScopeWord] | None = Field(description="What the key may be used for; null for all of the role.")
     actor: str | None = Field(description="The service that acts on the caller's behalf; null when nobody does.")
