@@ -30,7 +30,16 @@ from privacy.release import ColumnKind, MechanismNote, ReleasedColumn
 from privacy.statistic import CoreStatistics, Statistic
 from privacy.values import Cell
 
-__all__ = ["ROWS_MAX", "counts_by_place", "counts_of_cells", "noisy_vector", "notes_of", "release", "single_sum"]
+__all__ = [
+    "ROWS_MAX",
+    "counts_by_place",
+    "counts_of_cells",
+    "noisy_vector",
+    "note_of",
+    "notes_of",
+    "release",
+    "single_sum",
+]
 
 ROWS_MAX = 2**40
 """Rows of a table for which the plan's bounds hold; see moments.md."""
@@ -380,16 +389,19 @@ def notes_of(core: CoreStatistics, calibration: Calibration) -> tuple[MechanismN
     """What was done to each statistic, for the analyst."""
     notes = []
     for statistic in core.statistics:
-        measurement = calibration.measurement(core.name, statistic.name)
-        notes.append(
-            MechanismNote(
-                statistic=statistic.name,
-                mechanism=measurement.name,
-                scale=plain_text(measurement.scale_of_sums * measurement.unit),
-                sensitivity=measurement.sensitivity_text,
-                argument=statistic.argument,
-                share=plain_text(measurement.share),
-                estimates=tuple(e.name for e in core.estimates if e.statistic == statistic.name),
-            )
-        )
+        estimates = tuple(e.name for e in core.estimates if e.statistic == statistic.name)
+        notes.append(note_of(calibration.measurement(core.name, statistic.name), estimates))
     return tuple(notes)
+
+
+def note_of(measurement: Measurement, estimates: tuple[str, ...] = ()) -> MechanismNote:
+    """What was done to a statistic, and the estimates made of it."""
+    return MechanismNote(
+        statistic=measurement.statistic.name,
+        mechanism=measurement.name,
+        scale=plain_text(measurement.scale_of_sums * measurement.unit),
+        sensitivity=measurement.sensitivity_text,
+        argument=measurement.statistic.argument,
+        share=plain_text(measurement.share),
+        estimates=estimates,
+    )

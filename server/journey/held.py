@@ -25,7 +25,7 @@ from mechanisms.families import BY_MECHANISM, NoiseFamily
 from mechanisms.held_sums import HeldSums, Wanted, added_table, answered, derived_table, keys_table, may_say
 from mechanisms.interval import two_sided_alpha
 from mechanisms.measurement import Measurement
-from mechanisms.release import notes_of
+from mechanisms.release import note_of
 from mechanisms.released_table import ReleasedTable
 from mechanisms.summed import Summed
 from privacy.policy import ColumnType, KeyValue
@@ -372,8 +372,9 @@ def _joined_table(offer: _Offer, core: BoundedCore, releases: Sequence[StoredRel
     if found is None or estimates is None or len(found.pieces) != len(releases):
         raise ExecutionFailed
     tables = [from_stored(one.body, core.described.name, question.confidence) for one in releases]
-    noise = Calibration((core.described,), tuple([one.measurement for one in found.sums]))
-    table = keys_table(tables[0], keys, joined_sums(found, tables), notes_of(core.described, noise))
+    # Of the sums that were made: each release has names of its own for what it measured.
+    notes = tuple([note_of(one.measurement) for one in found.sums])
+    table = keys_table(tables[0], keys, joined_sums(found, tables), notes)
     alpha, names = two_sided_alpha(question.confidence), [column.name for column in keys.columns]
     return derived_table(table, core.described.name, estimates, alpha=alpha, keys=names)
 

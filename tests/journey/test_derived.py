@@ -149,6 +149,20 @@ def test_several_releases_answer_together(
     assert not is_free(asked(services, then, who, epsilon=limit * Fraction(6, 5)))
 
 
+@pytest.mark.parametrize("total_first", [True, False])
+def test_releases_answer_together_whatever_their_own_questions_called_them(
+    services: Services, analyst: Analyst, total_first: bool
+) -> None:
+    """A total that is the second thing which its question measured: this ended without an answer."""
+    who = analyst()
+    levels = "SELECT age // 20 AS band, COUNT(*) FROM people GROUP BY ROLLUP (age // 20)"
+    for text in (levels, MEN) if total_first else (MEN, levels):
+        asked(services, text, who, epsilon="0.4")
+    answer = asked(services, OTHERS, who, epsilon="0.02")
+    assert len(answer["provenance"]["derived"]) == 2
+    assert [one["mechanism"] for one in answer["provenance"]["mechanisms"]] == ["gaussian_combined"]
+
+
 def test_a_total_less_a_part_is_not_the_rest_of_units_with_rows_in_both(
     services: Services, analyst: Analyst, monkeypatch: pytest.MonkeyPatch
 ) -> None:

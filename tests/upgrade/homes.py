@@ -74,6 +74,7 @@ _RELEASES = {
     "middle": 1, "series": 1, "pairs": 1,
     "pivot": 1, "named": 1, "membership": 1, "dearer": 1, "returned": 1,
     "laplace": 1, "moments": 1, "atoms": 1, "own_groups": 1,
+    "running": 1, "averages": 1, "merged": 1, "positive": 1, "part": 1, "rest": 1,
 }  # fmt: skip
 """How many releases a question makes: an average may choose bounds, then a norm; two stages read a stored one."""
 
@@ -111,6 +112,7 @@ def _with_streams(left: Left) -> Left:
 _OF_0_10 = (*_OF_0_9, "pivot", "named", "membership")
 _OF_PUBLIC = ("dearer", "returned")
 _OF_SHARING = ("laplace", "moments", "atoms", "own_groups")
+_OF_MANY = ("running", "averages", "merged", "positive", "part", "rest")
 
 LEFT = {
     "0.1.0": Left(
@@ -133,6 +135,13 @@ LEFT = {
     "0.13.0": _with_sharing(
         _with_streams(
             _with_resources(_with_sessions(_left_since_0_2("0022", "q_reserved", *_OF_0_10, *_OF_PUBLIC, *_OF_SHARING)))
+        )
+    ),
+    "0.14.0": _with_sharing(
+        _with_streams(
+            _with_resources(
+                _with_sessions(_left_since_0_2("0023", "q_reserved", *_OF_0_10, *_OF_PUBLIC, *_OF_SHARING, *_OF_MANY))
+            )
         )
     ),
 }

@@ -31,6 +31,8 @@ runs that program's own command line and HTTP interface, as its users did:
     python -m tests.upgrade.make_home ../noisegate-0.12.0 0.12.0 tests/upgrade/home-0.12.0.tar.gz
     git worktree add --detach ../noisegate-0.13.0 003445c5
     python -m tests.upgrade.make_home ../noisegate-0.13.0 0.13.0 tests/upgrade/home-0.13.0.tar.gz
+    git worktree add --detach ../noisegate-0.14.0 ac2ed65a
+    python -m tests.upgrade.make_home ../noisegate-0.14.0 0.14.0 tests/upgrade/home-0.14.0.tar.gz
 
 What is in each: a dataset of two tables (invented by arithmetic, 300 patients), whose policy shares releases; keys of
 an administrator and two analysts; a root and accounts of anna and ben; answers with public and with hidden keys, an
@@ -48,8 +50,10 @@ anna that compared once, and a collector with reports. Those since 0.10.0 have a
 named, and a column that asks for membership in a list of released groups; a batch, a model and a synthetic table. Those
 since 0.11.0 have a stream that was asked, a registered statistic, and a model that chose bounds. Those since 0.12.0
 have a public table beside people, other rows of the same patient, and an account that named how its delta is divided.
-That of 0.13.0 has Laplace and Gaussian answers in one account with a mixed branch, an answer that was sharpened, one
-derived from the release of another question, conditions measured as atoms, and groups that moments selected.
+Those since 0.13.0 have Laplace and Gaussian answers in one account with a mixed branch, a sharpened answer, one
+derived from the release of another question, conditions measured as atoms, and groups that moments selected. That of
+0.14.0 has running sums, merged groups, two averages with one count, and counts that are not negative; its entries hold
+the hashes of answers and releases.
 `asked.json` keeps what was asked and answered. The keys open nothing but these archives.
 """
 

@@ -273,6 +273,35 @@ OF_SHARING: tuple[Question, ...] = (
 )
 """Questions that 0.13.0 was the first to answer, or that it answers from what others measured."""
 
+RUNNING_SUM = """SELECT month, COUNT(*) AS n, SUM(COUNT(*)) OVER (ORDER BY month) AS r
+FROM visits WHERE cost > 50 GROUP BY month"""
+
+OF_MANY: tuple[Question, ...] = (
+    ("anna", "running", {"sql": RUNNING_SUM}, None),
+    ("anna", "averages", {"sql": "SELECT AVG(age) AS a, AVG(age % 10) AS b FROM patients", "noise": "gaussian"}, None),
+    (
+        "anna",
+        "merged",
+        {
+            "sql": "SELECT region, COUNT(*) AS n FROM patients WHERE age > 80 GROUP BY region",
+            "accuracy": {"relative": "0.5", "merge": True},
+        },
+        None,
+    ),
+    (
+        "anna",
+        "positive",
+        {
+            "sql": "SELECT region, COUNT(*) AS n FROM patients WHERE age > 85 GROUP BY region",
+            "nonnegative": True,
+        },
+        None,
+    ),
+    ("anna", "part", {"sql": "SELECT COUNT(*) AS n FROM patients WHERE age > 70"}, None),
+    ("anna", "rest", {"sql": "SELECT COUNT(*) AS n FROM patients WHERE age <= 70"}, None),
+)
+"""Questions that 0.14.0 was the first to answer, and two which together are a third."""
+
 SHARPER = {"spend": {"epsilon": "0.3"}, "max_cost": "0.25"}
 """A better wish for an answer of the default spend."""
 
@@ -389,6 +418,17 @@ RECIPES = {
         dataset=OF_0_5.dataset.replace(COST, COST + PAID).replace("policy:", TARIFFS + STATISTICS + "policy:"),
         limits_of_anna=("28",),
         questions=(*ALL_OF_0_10, *OF_PUBLIC, *OF_SHARING),
+        sessions=True,
+        resources=True,
+        streams=True,
+        shares_of_ben={"gaussian": 40, "concentrated": 10, "mixed": 10, "groups": 40},
+        sharpened="moments",
+    ),
+    "0.14.0": replace(
+        OF_0_5,
+        dataset=OF_0_5.dataset.replace(COST, COST + PAID).replace("policy:", TARIFFS + STATISTICS + "policy:"),
+        limits_of_anna=("32",),
+        questions=(*ALL_OF_0_10, *OF_PUBLIC, *OF_SHARING, *OF_MANY),
         sessions=True,
         resources=True,
         streams=True,
