@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
 
+from accountant.acts import WATCHED, Act, chain, link_at, missing_tables, row_hashes
 from accountant.auditor import Auditor, Finding
 from accountant.checkpoint import Checkpoint
 from accountant.entry import (
-    GENESIS,
     Amounts,
-    Entry,
-    read_entry,
 )
 from accountant.reading import paid_for
 from accountant.rows import AccountState
@@ -45,6 +43,7 @@ class AuditReport:
     """What was read and what did not agree; `sequence` and `hash` are the head, to be noted elsewhere."""
 
     entries: int
+    acts: int
     accounts: int
     queries: int
     releases: int
@@ -67,12 +66,18 @@ def audit_ledger(connection: Connection, *, rest: Callable[[], object] | None = 
     ledger, head, digest, epoch, timed_from = connection.execute(_META).one()
     auditor = Auditor(timed_from=timed_from)
     count = 0
-    for entry in _entries(connection):
-        auditor.entry(entry)
-        count += 1
-        if rest is not None and count % _REST_EVERY == 0:
+    act_count = 0
+    for one in chain(connection):
+        if isinstance(one, Act):
+            auditor.act(one)
+            act_count += 1
+        else:
+            auditor.entry(one)
+            count += 1
+        if rest is not None and (count + act_count) % _REST_EVERY == 0:
             rest()
     auditor.ends(head, digest, epoch)
+    _registered(connection, auditor)
     states = {row[0]: AccountState.from_row(row) for row in connection.execute(select(*ACCOUNT_COLUMNS))}
     for state in states.values():
         auditor.account(state, states)
@@ -99,6 +104,7 @@ def audit_ledger(connection: Connection, *, rest: Callable[[], object] | None = 
     _posted(connection, auditor)
     return AuditReport(
         entries=count,
+        acts=act_count,
         accounts=len(states),
         queries=query_count,
         releases=release_count,
@@ -116,19 +122,23 @@ def audit_since(connection: Connection, checkpoint: Checkpoint) -> AuditReport |
     that was put back and acknowledged is another history: whether one was put back is the high-water mark's to say.
     """
     ledger, head, digest, epoch, timed_from = connection.execute(_META).one()
-    there = connection.execute(
-        select(entries.c.hash, entries.c.created).where(entries.c.sequence == checkpoint.sequence)
-    ).one_or_none() or (GENESIS, 0)
-    if (ledger, there[0]) != (checkpoint.ledger, checkpoint.hash):
+    there = link_at(connection, checkpoint.sequence)
+    if there is None or (ledger, there.hash) != (checkpoint.ledger, checkpoint.hash):
         return None
     auditor = Auditor(lambda query: _reserved(connection, query), timed_from=timed_from)
     auditor.resume(checkpoint)
-    auditor.moment = there[1]
+    auditor.moment = there.created
     count = 0
-    for entry in _entries(connection, after=checkpoint.sequence):
-        auditor.entry(entry)
-        count += 1
+    act_count = 0
+    for one in chain(connection, after=checkpoint.sequence):
+        if isinstance(one, Act):
+            auditor.act(one)
+            act_count += 1
+        else:
+            auditor.entry(one)
+            count += 1
     auditor.ends(head, digest, epoch)
+    _registered(connection, auditor)
     states = {row[0]: AccountState.from_row(row) for row in connection.execute(select(*ACCOUNT_COLUMNS))}
     for state in states.values():
         auditor.account(state, states)
@@ -144,6 +154,7 @@ def audit_since(connection: Connection, checkpoint: Checkpoint) -> AuditReport |
             kept_releases += 1
     return AuditReport(
         entries=count,
+        acts=act_count,
         accounts=len(states),
         queries=len(touched),
         releases=kept_releases,
@@ -274,7 +285,9 @@ def _path(account: str, states: dict[str, AccountState]) -> list[str]:
     return path
 
 
-def _entries(connection: Connection, *, after: int = 0) -> Iterator[Entry]:
-    chosen = select(entries).where(entries.c.sequence > after).order_by(entries.c.sequence)
-    for row in connection.execution_options(yield_per=1000).execute(chosen):
-        yield read_entry(row)
+def _registered(connection: Connection, auditor: Auditor) -> None:
+    """Every row that acts vouch for is as the last of them left it, and no other row is there."""
+    lacking = missing_tables(connection)
+    for table in sorted(WATCHED):
+        there = {} if table in lacking else dict(row_hashes(connection, table))
+        auditor.registered(table, there)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+from accountant.acts import Act, rows_of
 from accountant.checkpoint import AccountMark, Checkpoint
 from accountant.entry import (
     EMPTY,
@@ -51,8 +52,9 @@ class Finding:
     """One thing that does not agree.
 
     `code` is one of sequence_gap, broken_chain, wrong_hash, wrong_head, wrong_amounts, wrong_balance, wrong_limit,
-    wrong_tree, wrong_time, wrong_state, wrong_answer, wrong_release, wrong_owner, uncharged_release, uncharged_reading.
-    `subject` is an account, an entry's sequence, a query or a release.
+    wrong_tree, wrong_time, wrong_state, wrong_answer, wrong_release, wrong_owner, uncharged_release, uncharged_reading,
+    wrong_act, wrong_row. `subject` is an account, the sequence of an entry or act, a query, a release, or a table and a
+    row's key.
     """
 
     code: str
@@ -100,6 +102,7 @@ class Auditor:
         self.closed: dict[str, dict[str, EntryKind]] = defaultdict(dict)
         self.kept: dict[str, Kept] = {}
         self.grants: dict[str, tuple[object, ...]] = {}
+        self.rows: dict[str, dict[str, str]] = defaultdict(dict)
 
     def checkpoint(self, ledger: str) -> Checkpoint:
         """What is known now of every account, so that another audit goes on from here."""
@@ -116,11 +119,14 @@ class Auditor:
             )
             for account in self.grants
         }
-        return Checkpoint(ledger, self.sequence, self.head, known)
+        return Checkpoint(
+            ledger, self.sequence, self.head, known, {name: dict(rows) for name, rows in self.rows.items()}
+        )
 
     def resume(self, checkpoint: Checkpoint) -> None:
         """Goes on from a checkpoint."""
         self.sequence, self.head = checkpoint.sequence, checkpoint.hash
+        self.rows.update({name: dict(rows) for name, rows in checkpoint.rows.items()})
         for account, mark in checkpoint.accounts.items():
             self.spent[account], self.counts[account], self.hashes[account] = mark.spent, mark.entries, mark.hash
             self.granted[account], self.limits[account] = list(mark.granted), mark.granted[-1]
@@ -141,24 +147,56 @@ class Auditor:
 
     def entry(self, entry: Entry) -> None:
         """One entry, in the order of the ledger."""
-        if entry.sequence != self.sequence + 1:
-            self.find("sequence_gap", entry.sequence, f"entry {self.sequence + 1} is missing")
+        self._follows(entry)
         if entry.account_sequence != self.counts[entry.account] + 1:
             self.find("sequence_gap", entry.sequence, "an earlier entry of the same account is missing")
-        if entry.previous != self.head or entry.account_previous != self.hashes[entry.account]:
-            self.find("broken_chain", entry.sequence, "the entry does not follow the one before it")
-        if entry.digest() != entry.hash:
-            self.find("wrong_hash", entry.sequence, "the entry was changed after it was written")
-        if entry.created < self.moment and entry.sequence > self._timed_from:
-            self.find("wrong_time", entry.sequence, "it is earlier than one before it: the ledger's time never falls")
-        self.moment = max(self.moment, entry.created)
-        self.sequence = entry.sequence
-        self.head = entry.hash
+        if entry.account_previous != self.hashes[entry.account]:
+            self.find("broken_chain", entry.sequence, "the entry does not follow the one of its account before it")
         self.counts[entry.account] = entry.account_sequence
         self.hashes[entry.account] = entry.hash
         if not self._amounts_agree(entry):
             self.find("wrong_amounts", entry.sequence, f"the amounts are not those of this {entry.kind}")
         self.spent[entry.account] = self.spent[entry.account].plus(entry.amounts)
+
+    def act(self, act: Act) -> None:
+        """One act, in the order of the ledger."""
+        self._follows(act)
+        try:
+            vouched = rows_of(act.details)
+        except (ValueError, TypeError, AttributeError):
+            self.find("wrong_act", act.sequence, "the act does not say what acts say")
+            return
+        for table, hashes in vouched.items():
+            for key, digest in hashes.items():
+                if digest is None:
+                    self.rows[table].pop(key, None)
+                else:
+                    self.rows[table][key] = digest
+
+    def registered(self, table: str, there: Mapping[str, str]) -> None:
+        """The rows of a table that acts vouch for, against the last act about each."""
+        vouched = self.rows.get(table, {})
+        for key in sorted(vouched.keys() | there.keys()):
+            if key not in there:
+                self.find("wrong_row", f"{table} {key}", "the row is gone, and no act says so")
+            elif key not in vouched:
+                self.find("wrong_row", f"{table} {key}", "no act made this row")
+            elif vouched[key] != there[key]:
+                self.find("wrong_row", f"{table} {key}", "the row is not as the last act about it left it")
+
+    def _follows(self, one: Entry | Act) -> None:
+        """Number, chain and hash of the next entry or act."""
+        what = "act" if isinstance(one, Act) else "entry"
+        if one.sequence != self.sequence + 1:
+            self.find("sequence_gap", one.sequence, f"entry or act {self.sequence + 1} is missing")
+        if one.previous != self.head:
+            self.find("broken_chain", one.sequence, f"the {what} does not follow the one before it")
+        if one.digest() != one.hash:
+            self.find("wrong_hash", one.sequence, f"the {what} was changed after it was written")
+        if one.created < self.moment and one.sequence > self._timed_from:
+            self.find("wrong_time", one.sequence, "it is earlier than one before it: the ledger's time never falls")
+        self.moment = max(self.moment, one.created)
+        self.sequence, self.head = one.sequence, one.hash
 
     def _amounts_agree(self, entry: Entry) -> bool:
         query = entry.query_id

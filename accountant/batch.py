@@ -17,6 +17,7 @@ from typing import Final
 from sqlalchemy import Connection, Table
 
 from accountant import faults
+from accountant.acts import continuing
 from accountant.beside import Beside
 from accountant.continuity import Continuity
 from accountant.direct import Direct
@@ -83,7 +84,7 @@ class Batch:
         self.now = now
         """The ledger's time in microseconds, once loaded: the clock's, and never before that of any entry."""
         self.instance = instance
-        self.sequence = 0
+        self.sequence = self._began = 0
         self.hash = GENESIS
         self._accepts_loss = False
         self.touched = False
@@ -117,6 +118,7 @@ class Batch:
             reserved = direct.ask(statements.charges, statements.ids(needs.charges)) if needs.charges else None
             (head,) = asked.read(HeadRow)
             self.sequence, self.hash = head.sequence, head.hash
+        self._began = head.sequence
             self.now = max(self.clock, head.epoch)
             self._accepts_loss = needs.accepts_loss
             if not needs.accepts_loss:
@@ -345,7 +347,7 @@ class Batch:
     def write_beside(self, beside: Beside | None) -> None:
         """Writes what goes with a step into other tables, at once. Nothing of it is left where it raises."""
         if beside is not None:
-            with self._connection.begin_nested():
+            with continuing(self._connection, self), self._connection.begin_nested():
                 beside(self._connection)
             self.touched = True
 
@@ -419,7 +421,7 @@ class Batch:
             self._continuity.check_instance(run(statements.update_instance, mine))
         with self._direct.together():
             self._write_rows(operations)
-            if self._entry_rows:
+            if self.sequence != self._began:
                 head = {"new_sequence": self.sequence, "new_hash": self.hash, "new_epoch": self.now}
                 run(statements.update_head, head)
 

@@ -40,6 +40,8 @@ class Checkpoint:
     sequence: int
     hash: str
     accounts: Mapping[str, AccountMark]
+    rows: Mapping[str, Mapping[str, str]]
+    """Of tables whose rows acts vouch for, key and hash of each row (accountant/acts.py)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +61,7 @@ class CheckpointFile:
                 "sequence": point.sequence,
                 "hash": point.hash,
                 "accounts": {name: _mark_json(mark) for name, mark in point.accounts.items()},
+                "rows": {name: dict(rows) for name, rows in point.rows.items()},
             }
         return canonical_json(stored) + "\n"
 
@@ -71,7 +74,11 @@ class CheckpointFile:
             checkpoint = None
             if point is not None:
                 accounts = {name: _mark(mark) for name, mark in point["accounts"].items()}
-                checkpoint = Checkpoint(str(point["ledger"]), int(point["sequence"]), str(point["hash"]), accounts)
+                if "rows" in point:
+                    rows = {str(name): _texts(found) for name, found in point["rows"].items()}
+                    ledger, sequence, digest = str(point["ledger"]), int(point["sequence"]), str(point["hash"])
+                    checkpoint = Checkpoint(ledger, sequence, digest, accounts, rows)
+                # One that an earlier version left knows no rows: the audit begins at the beginning.
             rejected = stored["rejected"]
         except (KeyError, TypeError, AttributeError):
             raise ValueError("the file is no checkpoint") from None
@@ -89,6 +96,10 @@ def _mark_json(mark: AccountMark) -> Json:
         "frozen": mark.frozen,
         "grant": [None if part is None else str(part) for part in mark.grant],
     }
+
+
+def _texts(stored: Mapping[str, object]) -> dict[str, str]:
+    return {str(key): str(digest) for key, digest in stored.items()}
 
 
 def _mark(stored: Mapping[str, object]) -> AccountMark:

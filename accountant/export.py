@@ -1,9 +1,10 @@
 """An export of the ledger as NDJSON: what an auditor needs to compute everything anew, and nothing else.
 
-One object a line, in this order: `ledger` (format, identity, head), `account`, `entry` in the order of the chain, with
-a `checkpoint` after every 10,000, `query`, `release`, `reading`, `end`. An entry's line has exactly what its hash
-covers; of answers and releases there are the hashes that ends of queries name. The last line has the number of lines of
-each kind, the head, and the hash of all bytes before it: an export without it was cut.
+One object a line, in this order: `ledger` (format, identity, head), `account`, `entry` and `act` in the order of the
+chain, with a `checkpoint` after every 10,000, `row`, `query`, `release`, `reading`, `end`. The line of an entry or act
+has exactly what its hash covers; of rows that acts vouch for there are key and hash, of answers and releases the hashes
+that ends of queries name. The last line has the number of lines of each kind, the head, and the hash of all bytes
+before it: an export without it was cut.
 
 No text of a query, no literal, no value of an answer, no idempotency key, no hash of what a client sent.
 `clients/verify.py` reads it, and shares no code with this room.
@@ -18,17 +19,18 @@ from collections.abc import Callable, Iterator
 
 from sqlalchemy import Connection, select
 
-from accountant.entry import body_hash, canonical_json, read_entry, shares_json
+from accountant.acts import WATCHED, Act, chain, missing_tables, row_hashes
+from accountant.entry import Entry, body_hash, canonical_json, shares_json
 from accountant.filter import Branches, FilterKind, Limit
 from accountant.rows import AccountState, release_hash
 from accountant.statements import ACCOUNT_COLUMNS, Columns
-from accountant.tables import entries, ledger_meta, queries, readings, releases
+from accountant.tables import ledger_meta, queries, readings, releases
 from privacy.numbers import ATTO, PICO
 from privacy.values import Json
 
 __all__ = ["CHECKPOINT_EVERY", "EXPORT_FORMAT", "export_lines"]
 
-EXPORT_FORMAT = "noisegate-ledger/1"
+EXPORT_FORMAT = "noisegate-ledger/2"
 
 CHECKPOINT_EVERY = 10_000
 """Entries between two checkpoints."""
@@ -68,7 +70,7 @@ def _lines(connection: Connection, *, now: int, answer_of: Callable[[Columns], b
     streaming = connection.execution_options(yield_per=_ROWS)
     for row in streaming.execute(select(*ACCOUNT_COLUMNS)):
         yield _account(AccountState.from_row(row))
-    yield from _entries(streaming)
+    yield from _chain(streaming)
     for row in streaming.execute(select(queries).order_by(queries.c.id)):
         yield _query(row, answer_of(row))
     for row in streaming.execute(select(releases).order_by(releases.c.id)):
@@ -84,25 +86,46 @@ def _lines(connection: Connection, *, now: int, answer_of: Callable[[Columns], b
     yield {"line": "end", **head}
 
 
-def _entries(connection: Connection) -> Iterator[Line]:
-    for row in connection.execute(select(entries).order_by(entries.c.sequence)):
-        entry = read_entry(row)
-        yield {
-            "line": "entry",
-            "sequence": entry.sequence,
-            "account": entry.account,
-            "account_sequence": entry.account_sequence,
-            "kind": entry.kind.value,
-            "query": entry.query_id,
-            "amounts": list(entry.amounts),
-            "details": entry.details,
-            "created": entry.created,
-            "account_previous": entry.account_previous,
-            "previous": entry.previous,
-            "hash": entry.hash,
-        }
-        if entry.sequence % CHECKPOINT_EVERY == 0:
-            yield {"line": "checkpoint", "sequence": entry.sequence, "hash": entry.hash}
+def _chain(connection: Connection) -> Iterator[Line]:
+    for one in chain(connection):
+        yield _act(one) if isinstance(one, Act) else _entry(one)
+        if one.sequence % CHECKPOINT_EVERY == 0:
+            yield {"line": "checkpoint", "sequence": one.sequence, "hash": one.hash}
+    lacking = missing_tables(connection)
+    for table in sorted(WATCHED.keys() - lacking):
+        for key, digest in sorted(row_hashes(connection, table)):
+            yield {"line": "row", "table": table, "key": key, "hash": digest}
+
+
+def _entry(entry: Entry) -> Line:
+    return {
+        "line": "entry",
+        "sequence": entry.sequence,
+        "account": entry.account,
+        "account_sequence": entry.account_sequence,
+        "kind": entry.kind.value,
+        "query": entry.query_id,
+        "amounts": list(entry.amounts),
+        "details": entry.details,
+        "created": entry.created,
+        "account_previous": entry.account_previous,
+        "previous": entry.previous,
+        "hash": entry.hash,
+    }
+
+
+def _act(act: Act) -> Line:
+    return {
+        "line": "act",
+        "sequence": act.sequence,
+        "actor": act.actor,
+        "action": act.action,
+        "subject": act.subject,
+        "details": act.details,
+        "created": act.created,
+        "previous": act.previous,
+        "hash": act.hash,
+    }
 
 
 def _account(state: AccountState) -> Line:

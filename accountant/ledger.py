@@ -18,10 +18,11 @@ from sqlalchemy import Connection, insert, inspect, select
 from sqlalchemy.exc import DBAPIError
 
 from accountant.account import Account, DeltaShares, FilterKind, Limit
+from accountant.acts import hash_at
 from accountant.beside import Beside
 from accountant.connection import open_engine, parse_url, sqlite_path
 from accountant.continuity import Continuity, Head, OpenedFile
-from accountant.entry import GENESIS, from_micros, to_micros
+from accountant.entry import from_micros, to_micros
 from accountant.errors import LedgerBehind, LedgerRejected, LedgerUnavailable, NotMigrated, SchemaTooNew
 from accountant.filter import DEFAULT_SHARES
 from accountant.freezing import BesideFrozen, Freeze, Unfreeze
@@ -466,17 +467,14 @@ class Ledger(Reads):
             if not readable:
                 return {"ledger_sequence": sequence, "mark": "unreadable"}
             if mark is None:
-                if sequence and connection.dialect.name == "sqlite":
+                charged = connection.execute(select(entries.c.sequence).limit(1)).one_or_none() is not None
+                if charged and connection.dialect.name == "sqlite":
                     # On one machine the mark is older than the first entry: somebody removed it, or its disk is gone.
                     return {"ledger_sequence": sequence, "mark": "missing"}
-                self.mark_made = sequence > 0
+                self.mark_made = charged
                 self._high_water.write(Mark(self.identity, sequence, digest, head.epoch))
                 return None
-            there: str | None = GENESIS
-            if mark.sequence:
-                there = connection.execute(
-                    select(entries.c.hash).where(entries.c.sequence == mark.sequence)
-                ).scalar_one_or_none()
+            there = hash_at(connection, mark.sequence)
         if mark.ledger == self.identity and there == mark.hash:
             return None
         return {

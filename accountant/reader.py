@@ -13,12 +13,13 @@ from pathlib import Path
 from sqlalchemy import select
 from sqlalchemy.exc import DBAPIError
 
+from accountant.acts import hash_at
 from accountant.connection import open_engine, parse_url, sqlite_path
 from accountant.errors import NotMigrated
 from accountant.highwater import HighWater, Mark
 from accountant.ledger import checked_identity
 from accountant.reads import Reads
-from accountant.tables import entries, ledger_meta
+from accountant.tables import ledger_meta
 
 __all__ = ["LedgerReader"]
 
@@ -75,5 +76,4 @@ class LedgerReader(Reads):
         with self._read() as connection:
             if mark.sequence == 0:
                 return connection.execute(select(ledger_meta.c.id)).one_or_none() is not None
-            there = select(entries.c.hash).where(entries.c.sequence == mark.sequence)
-            return connection.execute(there).scalar_one_or_none() == mark.hash
+            return hash_at(connection, mark.sequence) == mark.hash

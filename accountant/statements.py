@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from sqlalchemy import (
+    BindParameter,
     ClauseElement,
     Column,
     ColumnElement,
@@ -17,6 +18,7 @@ from sqlalchemy import (
     Table,
     any_,
     bindparam,
+    func,
     insert,
     literal_column,
     or_,
@@ -28,7 +30,7 @@ from sqlalchemy.types import ARRAY, LargeBinary, Text
 
 from accountant.entry import Amounts
 from accountant.states import EntryKind, QueryStatus
-from accountant.tables import accounts, entries, instances, ledger_meta, queries, readings, releases
+from accountant.tables import accounts, acts, entries, instances, ledger_meta, queries, readings, releases
 
 __all__ = [
     "ACCOUNT_COLUMNS",
@@ -38,6 +40,7 @@ __all__ = [
     "DialectKind",
     "Statements",
     "Values",
+    "hash_of",
     "statements_of",
     "text_of",
 ]
@@ -52,6 +55,13 @@ Columns = Row[*tuple[object, ...]]
 
 CANDIDATES_MAX = 16
 """Releases of others that are looked at for one core: the least exact ones that are exact enough come first."""
+
+
+def hash_of(sequence: int | BindParameter[int]) -> ColumnElement[str | None]:
+    """The hash of the entry, or of the act, that has a number; NULL where there is neither."""
+    of_entry = select(entries.c.hash).where(entries.c.sequence == sequence).scalar_subquery()
+    of_act = select(acts.c.hash).where(acts.c.sequence == sequence).scalar_subquery()
+    return func.coalesce(of_entry, of_act)
 
 
 class AccountRow(NamedTuple):
@@ -169,7 +179,7 @@ class Statements:
     def _read_accounts_and_queries(self) -> None:
         compiled = self._compiled
         # With the hash at the last durable head of this process: one statement more would cost every batch.
-        kept = select(entries.c.hash).where(entries.c.sequence == bindparam("durable")).scalar_subquery()
+        kept = hash_of(bindparam("durable"))
         head = select(ledger_meta.c.sequence, ledger_meta.c.hash, ledger_meta.c.epoch, kept)
         self.head = compiled(head.with_for_update())
         self.accounts = compiled(

@@ -37,6 +37,7 @@ __all__ = [
     "SCHEMA",
     "STATES",
     "accounts",
+    "acts",
     "entries",
     "instances",
     "ledger_meta",
@@ -46,7 +47,7 @@ __all__ = [
     "releases",
 ]
 
-SCHEMA = 9
+SCHEMA = 10
 """Version of the ledger's tables that this code reads and writes; `ledger_meta.schema` must be equal."""
 
 NAMING_CONVENTION = {
@@ -100,6 +101,21 @@ instances = Table(
     Column("expires", BigInteger, nullable=False),
 )
 """One row for every start of a process that writes: its lease, and the number of its last committed batch."""
+
+acts = Table(
+    "acts",
+    metadata,
+    Column("sequence", BigInteger, primary_key=True, autoincrement=False),
+    Column("actor", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("details", Text, nullable=False),
+    Column("created", BigInteger, nullable=False),
+    Column("previous", Text, nullable=False),
+    Column("hash", Text, nullable=False),
+    Index("ix_acts_action", "action", "sequence"),
+)
+"""Acts of administrators, append-only, numbered and chained together with the entries (accountant/acts.py)."""
 
 accounts = Table(
     "accounts",

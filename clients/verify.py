@@ -32,7 +32,7 @@ from typing import Any
 
 __all__ = ["NotAnExport", "Verifier", "budgets_of", "charge_of", "heads_of", "loss_of", "main", "verify"]
 
-FORMAT = "noisegate-ledger/1"
+FORMATS = ("noisegate-ledger/2", "noisegate-ledger/1")  # the latter of versions before 0.15.0, without acts
 PICO, ATTO = 10**12, 10**18
 AMOUNT_MAX = 2**62  # more counts as infinite
 GENESIS = "0" * 64
@@ -417,6 +417,8 @@ class Verifier:
         self.made: dict[tuple[str, str], int] = defaultdict(int)
         self.heads: dict[int, str] = {}
         self.acts: list[str] = []
+        self.vouched: dict[tuple[str, str], str | None] = {}
+        self.rows: dict[tuple[str, str], str] = {}
         self.header: Line = {}
         self.ended = False
         self.first_kept = 0  # the first end of a query that names what was kept
@@ -437,8 +439,8 @@ class Verifier:
             try:
                 line = parsed(raw)
                 kind = line["line"]
-                if number == 1 and (kind != "ledger" or line["format"] != FORMAT):
-                    raise NotAnExport(f"the first line does not say {FORMAT}")
+                if number == 1 and (kind != "ledger" or line["format"] not in FORMATS):
+                    raise NotAnExport(f"the first line does not say {FORMATS[0]}")
                 assert isinstance(kind, str)
             except (ValueError, KeyError, TypeError, AssertionError):
                 if number == 1:
@@ -468,7 +470,8 @@ class Verifier:
         elif kind == "reading":
             self._once(self.readings, (line["account"], line["release"]), line)
         else:
-            steps = {"ledger": self._header, "entry": self._entry, "end": self._end, "checkpoint": self._checkpoint}
+            steps = {"ledger": self._header, "entry": self._entry, "end": self._end, "checkpoint": self._checkpoint,
+                     "act": self._act, "row": self._row}  # fmt: skip
             steps[kind](line)
 
     def _once(self, known: dict[Any, Line], key: object, line: Line) -> None:
@@ -519,19 +522,7 @@ class Verifier:
                   line["account_sequence"], line["kind"], line["query"],
                   amounts if mixed or promises else amounts[:7], line["details"],
                   line["created"], line["account_previous"], line["previous"]]  # fmt: skip
-        if sequence <= self.sequence:
-            self.find("wrong_order", sequence, f"it comes after entry {self.sequence}: twice, or out of order")
-        elif sequence != self.sequence + 1:
-            self.find("missing_entry", sequence, f"entries {self.sequence + 1} to {sequence - 1} are missing")
-        if line["previous"] != self.hash:
-            self.find("broken_chain", sequence, "it does not follow the entry before it")
-        if hashlib.sha256(json.dumps(fields, separators=(",", ":")).encode()).hexdigest() != line["hash"]:
-            self.find("changed_entry", sequence, "its content is not what its hash says")
-        if self.heads.pop(sequence, line["hash"]) != line["hash"]:
-            self.find("other_history", sequence, "it is another entry than when the head was noted")
-        if line["created"] < self.moment and sequence > self.header.get("timed_from", sequence):
-            self.find("wrong_time", sequence, "it is earlier than an entry before it: the ledger's time never falls")
-        self.sequence, self.hash, self.moment = sequence, line["hash"], max(self.moment, line["created"])
+        self._follows(line, fields)
         details = parsed(line["details"])
         if line["kind"] == "grant":
             self._grant(sequence, name, details)
@@ -549,6 +540,56 @@ class Verifier:
             self.find("over_limit", sequence, f"account {name} admitted more than its limit allows")
         if min(account.spent) < 0:
             self.find("wrong_amounts", sequence, f"account {name} has spent less than nothing")
+
+    def _follows(self, line: Line, fields: list[Any]) -> None:
+        """Number, chain and hash of the next entry or act."""
+        sequence, what = line["sequence"], line["line"]
+        if sequence <= self.sequence:
+            self.find("wrong_order", sequence, f"it comes after number {self.sequence}: twice, or out of order")
+        elif sequence != self.sequence + 1:
+            self.find("missing_entry", sequence, f"entries or acts {self.sequence + 1} to {sequence - 1} are missing")
+        if line["previous"] != self.hash:
+            self.find("broken_chain", sequence, f"the {what} does not follow what is before it")
+        if hashlib.sha256(json.dumps(fields, separators=(",", ":")).encode()).hexdigest() != line["hash"]:
+            self.find(f"changed_{what}", sequence, "its content is not what its hash says")
+        if self.heads.pop(sequence, line["hash"]) != line["hash"]:
+            self.find("other_history", sequence, f"it is another {what} than when the head was noted")
+        if line["created"] < self.moment and sequence > self.header.get("timed_from", sequence):
+            self.find("wrong_time", sequence, "it is earlier than one before it: the ledger's time never falls")
+        self.sequence, self.hash, self.moment = sequence, line["hash"], max(self.moment, line["created"])
+
+    def _act(self, line: Line) -> None:
+        """What an administrator did; it vouches for the rows that it changed."""
+        texts = [line[name] for name in ("actor", "action", "subject", "details")]
+        if not all(type(line[name]) is int for name in ("sequence", "created")) or not all(
+            isinstance(one, str) for one in texts
+        ):
+            raise TypeError("an act has whole numbers and texts")
+        self._follows(line, ["act/1", line["sequence"], *texts, line["created"], line["previous"]])
+        details = parsed(line["details"])
+        vouched = details.get("rows", {})
+        for table, rows in vouched.items():
+            self.vouched |= {(table, key): digest for key, digest in rows.items()}
+        if vouched or "reason" in details:
+            why = f": {details['reason']}" if "reason" in details else ""
+            actor, action, subject, _ = texts
+            self.acts.append(f"{day(line['created'])}: {actor}: {action.replace('_', ' ')}, {subject}{why}")
+
+    def _row(self, line: Line) -> None:
+        key = line["table"], line["key"]
+        if key in self.rows:
+            self.find("repeated_line", " ".join(key), "this row comes twice")
+        self.rows[key] = line["hash"]
+
+    def _registered(self) -> None:
+        """Rows of principals, keys, datasets and webhooks against the last act about each."""
+        for key in sorted(self.rows.keys() | self.vouched.keys()):
+            there, vouched = self.rows.get(key), self.vouched.get(key)
+            if there is None and vouched is not None:
+                self.find("wrong_row", " ".join(key), "the row is gone, and no act says so")
+            elif there != vouched:
+                told = "no act made this row" if vouched is None else "it is not as the last act about it left it"
+                self.find("wrong_row", " ".join(key), told)
 
     def _grant(self, sequence: int, name: str, details: Line) -> None:
         above = self.accounts.get(details["parent"])
@@ -662,6 +703,7 @@ class Verifier:
     # What the rest of the export says, against the entries
 
     def _finish(self) -> None:
+        self._registered()
         for name in sorted(self.accounts.keys() | self.claimed.keys()):
             if name not in self.claimed or name not in self.accounts:
                 self.find("wrong_account", name, "the account has entries and no line, or a line and no entries")
@@ -838,8 +880,8 @@ class Verifier:
         if self.findings:
             yield f"{len(self.findings):,} things do not agree. Rely on nothing above until they are explained."
         else:
-            read = f"{self.sequence:,} entries, {len(self.accounts):,} accounts, {len(self.asked):,} queries"
-            yield f"Everything agrees: {read}, {len(self.releases):,} releases."
+            read = f"{self.counts['entry']:,} entries, {self.counts['act']:,} acts, {len(self.accounts):,} accounts"
+            yield f"Everything agrees: {read}, {len(self.asked):,} queries, {len(self.releases):,} releases."
             yield "Budgets, prices, balances and both chains of hashes were computed anew."
         yield f"Head, to be noted elsewhere: {self.sequence}:{self.hash}"
 

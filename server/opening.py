@@ -31,7 +31,7 @@ def open_registry(settings: Settings) -> Registry:
     if not settings.has_keys_secret() and secret_is_known(url):
         raise SettingsRefused((_LOST,))
     secret = settings.keys_secret()
-    registry = Registry(url, secret=secret, clock=utc_now)
+    registry = Registry(url, secret=secret, clock=utc_now, high_water=settings.high_water())
     try:
         known = registry.known_secret()
         if known is not None and known != fingerprint(secret):
@@ -51,7 +51,8 @@ def accept_secret(settings: Settings, *, actor: str, reason: str) -> bool:
     Errors: SettingsRefused; those of the database.
     """
     secret = settings.keys_secret()
-    with contextlib.closing(Registry(settings.database(), secret=secret, clock=utc_now)) as registry:
+    mark = settings.high_water()
+    with contextlib.closing(Registry(settings.database(), secret=secret, clock=utc_now, high_water=mark)) as registry:
         if registry.known_secret() == fingerprint(secret):
             return False
         registry.know_secret(secret, actor=actor, reason=reason)

@@ -11,6 +11,7 @@ from fractions import Fraction
 from sqlalchemy import Connection, Row, insert, select, text, update
 
 from privacy.numbers import decimal_text, parse_decimal
+from privacy.values import Json
 from server.store.errors import CollectorClosed, NotThere, TokenRefused, TooManyTokens
 from server.store.tables import collector_tallies, collector_tokens, collectors
 from server.store.transactions import Transactions
@@ -68,10 +69,11 @@ class Collections(Transactions):
             "closed": None,
             "actor": made.actor,
         }
-        with self._writing() as connection:
+        with self._acting() as connection:
             connection.execute(insert(collectors).values(**made_now))
-            self._log(connection, actor=made.actor, action="collector_opened", subject=made.id)
-            connection.commit()
+            told: dict[str, Json] = {"question": hashlib.sha256(made.question.encode()).hexdigest()}
+            self._log(connection, actor=made.actor, action="collector_opened", subject=made.id, details=told)
+            self._commit(connection)
             return _required(connection, made.id)
 
     def collector(self, identifier: str) -> StoredCollector | None:
@@ -86,7 +88,7 @@ class Collections(Transactions):
 
     def add_tokens(self, collector: str, digests: Sequence[str], *, actor: str) -> StoredCollector:
         """Stores the digests of new tokens. Errors: NotThere, CollectorClosed, TooManyTokens."""
-        with self._writing() as connection:
+        with self._acting() as connection:
             open_one = (collectors.c.id == collector) & collectors.c.closed.is_(None)
             raised = update(collectors).where(open_one).values(tokens=collectors.c.tokens + len(digests))
             if connection.execute(raised).rowcount != 1:
@@ -95,8 +97,9 @@ class Collections(Transactions):
                 raise TooManyTokens("a collector has at most ten million tokens")
             rows = [{"collector": collector, "digest": digest, "used": False} for digest in digests]
             connection.execute(insert(collector_tokens), rows)
-            self._log(connection, actor=actor, action="collector_tokens", subject=f"{collector} {len(digests)}")
-            connection.commit()
+            told: dict[str, Json] = {"tokens": len(digests)}
+            self._log(connection, actor=actor, action="collector_tokens", subject=collector, details=told)
+            self._commit(connection)
             return _required(connection, collector)
 
     def accept_reports(self, collector: str, digests: Sequence[str], counts: Mapping[int, int]) -> None:
@@ -147,12 +150,12 @@ class Collections(Transactions):
 
     def close_collector(self, collector: str, *, actor: str) -> StoredCollector:
         """Takes no more reports. Closing twice changes nothing. Errors: NotThere."""
-        with self._writing() as connection:
+        with self._acting() as connection:
             open_one = (collectors.c.id == collector) & collectors.c.closed.is_(None)
             closed = connection.execute(update(collectors).where(open_one).values(closed=self._now())).rowcount
             if closed:
                 self._log(connection, actor=actor, action="collector_closed", subject=collector)
-            connection.commit()
+            self._commit(connection)
             found = _found(connection, collector)
         if found is None:
             raise NotThere("there is no such collector")

@@ -1,4 +1,4 @@
-"""Which secret the keys of a database were hashed with: its fingerprint, in the log of acts.
+"""Which secret the keys of a database were hashed with: its fingerprint, among the acts.
 
 A secret that was lost and made anew would refuse every key and leave monitors, streams, batches and webhooks
 unreadable, one after the other and without a reason. So the first use leaves a fingerprint, which is not a part of
@@ -10,10 +10,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 
-from sqlalchemy import func, inspect, select
+from sqlalchemy import Connection, func, inspect, select, text
 
 from accountant.connection import open_engine
-from server.store.tables import api_keys, registry_events
+from accountant.tables import acts
+from privacy.values import Json
+from server.store.tables import api_keys
 from server.store.transactions import Transactions
 
 __all__ = ["KnownSecret", "fingerprint", "secret_is_known"]
@@ -32,13 +34,23 @@ def secret_is_known(url: str) -> bool:
     engine = open_engine(url)
     try:
         with engine.connect() as connection:
-            if not inspect(connection).has_table(registry_events.name):
+            if not inspect(connection).has_table(api_keys.name):
                 return False
-            known = select(func.count()).select_from(registry_events).where(registry_events.c.action == _ACTION)
-            keys = select(func.count()).select_from(api_keys)
-            return any(connection.execute(count).scalar_one() for count in (known, keys))
+            keys = connection.execute(select(func.count()).select_from(api_keys)).scalar_one()
+            return keys > 0 or _newest(connection) is not None
     finally:
         engine.dispose()
+
+
+def _newest(connection: Connection) -> str | None:
+    """The fingerprint that was left last; in a database of an earlier version, in its own log."""
+    there = inspect(connection)
+    named = {"action": _ACTION}
+    for table in (acts.name, "registry_events"):
+        if there.has_table(table):
+            newest = f"SELECT subject FROM {table} WHERE action = :action ORDER BY sequence DESC LIMIT 1"
+            return connection.execute(text(newest), named).scalar_one_or_none()
+    return None
 
 
 class KnownSecret(Transactions):
@@ -46,17 +58,19 @@ class KnownSecret(Transactions):
 
     def known_secret(self) -> str | None:
         """The newest one, None before the first use."""
-        events = registry_events.c
-        newest = select(events.subject).where(events.action == _ACTION).order_by(events.sequence.desc()).limit(1)
         with self._engine.connect() as connection:
-            if not inspect(connection).has_table(registry_events.name):
-                return None
-            return connection.execute(newest).scalar_one_or_none()
+            return _newest(connection)
 
     def know_secret(self, secret: bytes, *, actor: str, reason: str | None = None) -> None:
-        """Leaves its fingerprint, from now on the newest; with `reason` where it takes the place of another one."""
+        """Leaves its fingerprint, from now on the newest; with `reason` where it takes the place of another one.
+
+        A database of an earlier version learns it after its upgrade.
+        """
         with self._writing() as connection:
+            if not inspect(connection).has_table(acts.name):
+                return
             self._log(connection, actor=actor, action=_ACTION, subject=fingerprint(secret))
             if reason is not None:
-                self._log(connection, actor=actor, action="key_secret_replaced", subject=reason)
-            connection.commit()
+                told: dict[str, Json] = {"reason": reason}
+                self._log(connection, actor=actor, action="key_secret_replaced", subject="key_secret", details=told)
+            self._commit(connection)

@@ -8,6 +8,7 @@ import re
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
@@ -98,9 +99,11 @@ class NewKey:
 class People(Transactions):
     """Who may call, and with which keys. `secret` is the server's part of the hash of keys."""
 
-    def __init__(self, url: str, *, secret: bytes, clock: Callable[[], datetime.datetime]) -> None:
+    def __init__(
+        self, url: str, *, secret: bytes, clock: Callable[[], datetime.datetime], high_water: Path | None = None
+    ) -> None:
         assert len(secret) >= 32, "the secret for key hashes is too short"
-        super().__init__(url, clock=clock)
+        super().__init__(url, clock=clock, high_water=high_water)
         # Every request runs it.
         self._verify = str(_VERIFY.compile(dialect=self._engine.dialect))
         self._secret = secret
@@ -112,14 +115,16 @@ class People(Transactions):
         if NAME.match(name) is None:
             raise ValueError("a principal's name starts with a small letter and has small letters, digits, _ . - only")
         known = _role(role)
-        with self._writing() as connection:
+        with self._acting() as connection:
             if self._find_principal(connection, name) is not None:
                 raise NameTaken("there is a principal of this name")
             made = Principal(name=name, role=known, created=self._now())
             values = {"name": name, "role": known.value, "created": made.created, "disabled": None}
             connection.execute(insert(principals).values(**values))
-            self._log(connection, actor=actor, action="principal_created", subject=name)
-            connection.commit()
+            told = {"role": known.value}
+            rows = {"principals": [name]}
+            self._log(connection, actor=actor, action="principal_created", subject=name, details=told, rows=rows)
+            self._commit(connection)
         return made
 
     def principal(self, name: str) -> Principal | None:
@@ -141,7 +146,7 @@ class People(Transactions):
         Errors: NotThere, LastAdministrator, ValueError.
         """
         wanted = None if role is None else _role(role)
-        with self._writing() as connection:
+        with self._acting() as connection:
             # PostgreSQL: two administrators who disable each other at the same time wait for one another here.
             administrators = select(principals).where(principals.c.role == Role.ADMIN.value).with_for_update()
             others = [
@@ -163,12 +168,14 @@ class People(Transactions):
                 raise LastAdministrator("no other enabled administrator would be left")
             values = {"role": after.role.value, "disabled": after.disabled}
             connection.execute(update(principals).where(principals.c.name == name).values(**values))
+            rows = {"principals": [name]}
             if after.role != before.role:
-                self._log(connection, actor=actor, action=f"role_{after.role}", subject=name)
+                told = {"before": before.role.value}
+                self._log(connection, actor=actor, action=f"role_{after.role}", subject=name, details=told, rows=rows)
             if after.disabled != before.disabled:
                 action = "principal_enabled" if after.disabled is None else "principal_disabled"
-                self._log(connection, actor=actor, action=action, subject=name)
-            connection.commit()
+                self._log(connection, actor=actor, action=action, subject=name, rows=rows)
+            self._commit(connection)
         return after
 
     # Keys
@@ -179,7 +186,7 @@ class People(Transactions):
         identifier, secret, whole = make_key()
         salt = secrets.token_bytes(16)
         now = self._clock()
-        with self._writing() as connection:
+        with self._acting() as connection:
             if self._find_principal(connection, principal) is None:
                 raise NotThere("there is no such principal")
             held = select(func.count()).select_from(api_keys).where(api_keys.c.principal == principal)
@@ -205,8 +212,10 @@ class People(Transactions):
                     scopes=scopes_text(scopes),
                 )
             )
-            self._log(connection, actor=actor, action="key_created", subject=f"{principal}/{identifier}")
-            connection.commit()
+            subject, told = f"{principal}/{identifier}", {"expires": key.expires}
+            rows = {"api_keys": [identifier]}
+            self._log(connection, actor=actor, action="key_created", subject=subject, details=told, rows=rows)
+            self._commit(connection)
         return NewKey(key=key, text=whole)
 
     def key(self, identifier: str) -> StoredKey | None:
@@ -225,16 +234,17 @@ class People(Transactions):
 
     def revoke_key(self, identifier: str, *, actor: str) -> StoredKey:
         """Revokes a key; it stops working with the next request. Revoking twice changes nothing. Errors: NotThere."""
-        with self._writing() as connection:
+        with self._acting() as connection:
             row = connection.execute(select(api_keys).where(api_keys.c.id == identifier)).first()
             if row is None:
                 raise NotThere("there is no such key")
             if row.revoked is None:
                 values = {"revoked": self._now()}
                 connection.execute(update(api_keys).where(api_keys.c.id == identifier).values(**values))
-                self._log(connection, actor=actor, action="key_revoked", subject=f"{row.principal}/{identifier}")
+                subject, changed = f"{row.principal}/{identifier}", {"api_keys": [identifier]}
+                self._log(connection, actor=actor, action="key_revoked", subject=subject, rows=changed)
                 row = connection.execute(select(api_keys).where(api_keys.c.id == identifier)).one()
-            connection.commit()
+            self._commit(connection)
         return _key(row)
 
     def rotate_key(self, identifier: str, *, grace_minutes: int, days: int | None, actor: str) -> NewKey:
@@ -247,7 +257,7 @@ class People(Transactions):
             raise ValueError(f"the earlier secret works for 0 to {GRACE_MINUTES_MAX} minutes more")
         check_new_key(label="", days=1 if days is None else days)
         salt, now = secrets.token_bytes(16), self._clock()
-        with self._writing() as connection:
+        with self._acting() as connection:
             row = connection.execute(select(api_keys).where(api_keys.c.id == identifier)).first()
             if row is None:
                 raise NotThere("there is no such key")
@@ -266,9 +276,10 @@ class People(Transactions):
             if days is not None:
                 values["expires"] = iso(now + datetime.timedelta(days=days))
             connection.execute(update(api_keys).where(api_keys.c.id == identifier).values(**values))
-            self._log(connection, actor=actor, action="key_rotated", subject=f"{row.principal}/{identifier}")
+            subject, rows = f"{row.principal}/{identifier}", {"api_keys": [identifier]}
+            self._log(connection, actor=actor, action="key_rotated", subject=subject, rows=rows)
             row = connection.execute(select(api_keys).where(api_keys.c.id == identifier)).one()
-            connection.commit()
+            self._commit(connection)
         return NewKey(key=_key(row), text=whole)
 
     def verify_key(self, whole: str) -> tuple[Principal, StoredKey]:

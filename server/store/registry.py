@@ -6,6 +6,8 @@ import datetime
 
 from sqlalchemy import inspect, select, text
 
+from accountant.entry import from_micros
+from accountant.tables import acts
 from server.store import replies
 from server.store.collectors import Collections
 from server.store.known_secret import KnownSecret
@@ -13,7 +15,6 @@ from server.store.monitors import MonitorRows
 from server.store.people import People
 from server.store.streams import StreamRows
 from server.store.synthetic import SyntheticRows
-from server.store.tables import registry_events
 from server.store.transactions import iso
 from server.store.versions import Versions
 from server.store.webhooks import WebhookRows
@@ -28,12 +29,12 @@ class Registry(People, Versions, Collections, MonitorRows, SyntheticRows, Stream
     """
 
     def acts(self, *, after: int = 0, count: int = 100) -> tuple[tuple[int, str, str, str, str], ...]:
-        """The log of administrative acts: sequence, time, actor, action, subject."""
-        table = registry_events
-        query = select(table).where(table.c.sequence > after).order_by(table.c.sequence).limit(count)
+        """Acts in order: their numbers in the ledger, time, actor, action, subject."""
+        query = select(acts).where(acts.c.sequence > after).order_by(acts.c.sequence).limit(count)
         with self._engine.connect() as connection:
             return tuple(
-                (row.sequence, row.at, row.actor, row.action, row.subject) for row in connection.execute(query)
+                (row.sequence, iso(from_micros(row.created)), row.actor, row.action, row.subject)
+                for row in connection.execute(query)
             )
 
     def check_writable(self) -> None:

@@ -5,12 +5,14 @@ What a resource was charged, its state and its answer are those of the query of 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Generic, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Select, Table, insert, select, update
 
+from privacy.values import Json
 from server.resources.kinds import ResourceKind
 from server.store.tables import batches, monitors, resources, streams, synthetic_tables
 from server.store.transactions import Transactions
@@ -143,14 +145,16 @@ class ResourceRows(Transactions):
     def add_resource(self, kept: Kept[R], row: R) -> R:
         """Stores a new resource, with the moment of its creation. Errors: IntegrityError where it cannot be one."""
         made = replace(row, created=self._now())
-        with self._writing() as connection:
+        with self._acting() as connection:
             values = {name: getattr(made, name) for name in _COMMON}
             connection.execute(insert(resources).values(kind=kept.kind.value, **values))
             if kept.beside is not None:
                 own = {name: getattr(made, name) for name in ("id", *kept.own)}
                 connection.execute(insert(kept.beside).values(**own))
-            self._log(connection, actor=row.principal, action=f"{kept.kind.value}_create", subject=row.id)
-            connection.commit()
+            told: dict[str, Json] = {"dataset": row.dataset, "terms": hashlib.sha256(row.terms.encode()).hexdigest()}
+            action = f"{kept.kind.value}_create"
+            self._log(connection, actor=row.principal, action=action, subject=row.id, details=told)
+            self._commit(connection)
         return made
 
     def resource(self, kept: Kept[R], identifier: str) -> R | None:
@@ -180,14 +184,14 @@ class ResourceRows(Transactions):
 
     def close_resource(self, kept: Kept[R], identifier: str, *, actor: str, **own: object) -> bool:
         """Closes a resource, and sets columns of the table beside. False, and nothing changed, where it was closed."""
-        with self._writing() as connection:
+        with self._acting() as connection:
             changed = self._close(connection, identifier)
             if changed and own:
                 assert kept.beside is not None
                 connection.execute(update(kept.beside).where(kept.beside.c.id == identifier).values(**own))
             if changed:
                 self._log(connection, actor=actor, action=f"{kept.kind.value}_close", subject=identifier)
-            connection.commit()
+            self._commit(connection)
         return changed
 
     def _close(self, connection: Connection, identifier: str) -> bool:

@@ -112,14 +112,14 @@ class StreamRows(ResourceRows):
 
     def close_stream(self, stream_id: str, *, actor: str) -> None:
         """Ends a stream: its state and its answers are deleted, its terms stay."""
-        with self._writing() as connection:
+        with self._acting() as connection:
             if self._close(connection, stream_id):
                 # Another revision, so that a turn that is under way stores nothing.
                 emptied = {"frame": b"", "sealed": b"", "revision": streams.c.revision + 1}
                 connection.execute(update(streams).where(streams.c.id == stream_id).values(**emptied))
                 connection.execute(delete(stream_answers).where(stream_answers.c.stream == stream_id))
                 self._log(connection, actor=actor, action="stream_close", subject=stream_id)
-            connection.commit()
+            self._commit(connection)
 
 
 def _of(turn: Turn) -> tuple[ColumnElement[bool], ...]:

@@ -32,7 +32,6 @@ __all__ = [
     "monitors",
     "principals",
     "rate_buckets",
-    "registry_events",
     "replies",
     "resources",
     "stream_answers",
@@ -248,16 +247,6 @@ webhook_deliveries = Table(
     Index("ix_webhook_deliveries_webhook", "webhook", "sequence"),
 )
 """The outbox: what is to be sent, stored in the transaction of what happened; `due` is the next attempt."""
-
-registry_events = Table(
-    "registry_events",
-    metadata,
-    Column("sequence", Integer, primary_key=True, autoincrement=True),
-    Column("at", String(32), nullable=False),
-    Column("actor", String(64), nullable=False),
-    Column("action", String(32), nullable=False),
-    Column("subject", String(128), nullable=False),
-)
 
 collectors = Table(
     "collectors",

@@ -1,35 +1,78 @@
-"""One transaction on the registry's database, with its line in the log of acts."""
+"""One transaction on the registry's database, with its act in the ledger's chain (accountant/acts.py)."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
-from sqlalchemy import Connection, Row, Select, Table, insert, or_, select
+from sqlalchemy import Connection, Row, Select, Table, or_, select
 
+from accountant.acts import append_act, lock_head, raise_mark, row_hashes
 from accountant.connection import open_engine
-from server.store.tables import registry_events
+from accountant.entry import to_micros
+from privacy.values import Json
 
 __all__ = ["Transactions", "iso"]
 
 
-class Transactions:
-    """The database of the registry and its clock."""
+_ACT = "noisegate.act"
+"""Under this name a connection remembers that its transaction has an act."""
 
-    def __init__(self, url: str, *, clock: Callable[[], datetime.datetime]) -> None:
+
+class Transactions:
+    """The database of the registry and its clock. `high_water` is the ledger's mark, which learns of each act."""
+
+    def __init__(self, url: str, *, clock: Callable[[], datetime.datetime], high_water: Path | None = None) -> None:
         self._engine = open_engine(url, pool_size=4)
         self._clock = clock
+        self._high_water = high_water
 
     def close(self) -> None:
         """Closes every connection."""
         self._engine.dispose()
 
     def _writing(self) -> Connection:
-        return self._engine.connect().execution_options(immediate=True)
+        connection = self._engine.connect().execution_options(immediate=True)
+        connection.info.pop(_ACT, None)
+        return connection
 
-    def _log(self, connection: Connection, *, actor: str, action: str, subject: str) -> None:
-        values = {"at": self._now(), "actor": actor, "action": action, "subject": subject}
-        connection.execute(insert(registry_events).values(**values))
+    def _acting(self) -> Connection:
+        """As `_writing`, for what ends with an act: holds the ledger's head before any other row, as the ledger does."""
+        connection = self._writing()
+        lock_head(connection)
+        return connection
+
+    def _log(
+        self,
+        connection: Connection,
+        *,
+        actor: str,
+        action: str,
+        subject: str,
+        details: Mapping[str, Json] | None = None,
+        rows: Mapping[str, Sequence[str | int]] | None = None,
+    ) -> None:
+        """Writes an act, after what it tells of; `rows` are the rows of watched tables that it changed, by their keys.
+
+        From here to the end of the transaction nobody else writes to the ledger.
+        """
+        told = dict(details or {})
+        if rows:
+            told["rows"] = {table: self._hashed(connection, table, keys) for table, keys in rows.items()}
+        clock = to_micros(self._clock())
+        append_act(connection, actor=actor, action=action, subject=subject, details=told, clock=clock)
+        connection.info[_ACT] = True
+
+    def _hashed(self, connection: Connection, table: str, keys: Sequence[str | int]) -> dict[str, Json]:
+        there = dict(row_hashes(connection, table, keys))
+        return {str(key): there.get(str(key)) for key in keys}
+
+    def _commit(self, connection: Connection) -> None:
+        """Commits; after an act the high-water mark learns the ledger's new head."""
+        connection.commit()
+        if connection.info.pop(_ACT, False) and self._high_water is not None:
+            raise_mark(connection, self._high_water)
 
     def _page(
         self, query: Select[tuple[object, ...]], table: Table, *, after: str | None, count: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -75,12 +76,13 @@ class Versions(Transactions):
         same = (
             (table.c.name == name) & (table.c.policy_version == policy_version) & (table.c.data_version == data_version)
         )
-        with self._writing() as connection:
+        with self._acting() as connection:
             _require_replaced(connection, name, replaces)
             row = connection.execute(select(table).where(same)).first()
             if row is not None and (_document(row.document) != json.loads(stored) or row.snapshot != snapshot):
                 raise VersionConflict("this version of the dataset is stored with other contents")
             if row is None or not row.current:
+                were = _current(connection, name)
                 connection.execute(update(table).where(table.c.name == name).values(current=False))
                 if row is None:
                     connection.execute(
@@ -97,9 +99,14 @@ class Versions(Transactions):
                     )
                 else:
                     connection.execute(update(table).where(same).values(current=True))
-                self._log(connection, actor=actor, action="dataset_registered", subject=f"{name}/{policy_version}")
                 row = connection.execute(select(table).where(same)).one()
-            connection.commit()
+                told = {"data_version": data_version, "document": hashlib.sha256(stored.encode()).hexdigest()}
+                rows = {"dataset_versions": [*were, row.sequence]}
+                subject = f"{name}/{policy_version}"
+                self._log(
+                    connection, actor=actor, action="dataset_registered", subject=subject, details=told, rows=rows
+                )
+            self._commit(connection)
         return _version(row)
 
     def require_replaced(self, name: str, replaces: str | None) -> None:
@@ -126,15 +133,24 @@ class Versions(Transactions):
         Errors: NotThere when nothing is served under the name; NotReplaced when something else is than `replaces` says.
         """
         table = dataset_versions
-        with self._writing() as connection:
+        with self._acting() as connection:
             served = (table.c.name == name) & table.c.current
             if connection.execute(select(table.c.name).where(served)).first() is None:
                 raise NotThere("there is no such dataset")
             _require_replaced(connection, name, replaces)
+            were = _current(connection, name)
             if connection.execute(update(table).where(served).values(current=False)).rowcount == 0:
                 raise NotThere("there is no such dataset")
-            self._log(connection, actor=actor, action="dataset_removed", subject=name)
-            connection.commit()
+            rows = {"dataset_versions": were}
+            self._log(connection, actor=actor, action="dataset_removed", subject=name, rows=rows)
+            self._commit(connection)
+
+
+def _current(connection: Connection, name: str) -> list[int]:
+    """The row of the version that is served under a name, where one is."""
+    table = dataset_versions.c
+    served = select(table.sequence).where(table.name == name, table.current).with_for_update()
+    return list(connection.execute(served).scalars())
 
 
 def version_tag(policy_version: int, data_version: str) -> str:

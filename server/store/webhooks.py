@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import delete, func, insert, select, update
 
+from privacy.values import Json
 from server.store.errors import NotThere
 from server.store.outbox import Notice, Outbox
 from server.store.tables import principals, webhook_deliveries, webhooks
@@ -67,7 +68,7 @@ class WebhookRows(Outbox):
     def add_webhook(self, row: WebhookRow, *, most: int) -> WebhookRow | None:
         """Stores a new webhook, with the moment of its creation; None where the principal has `most` already."""
         values = {name: getattr(row, name) for name in _COLUMNS} | {"created": self._now()}
-        with self._writing() as connection:
+        with self._acting() as connection:
             # One principal's are counted one after the other.
             connection.execute(select(principals.c.name).where(principals.c.name == row.principal).with_for_update())
             mine = select(func.count()).where(webhooks.c.principal == row.principal, webhooks.c.removed.is_(None))
@@ -75,8 +76,10 @@ class WebhookRows(Outbox):
                 connection.rollback()
                 return None
             connection.execute(insert(webhooks).values(**values))
-            self._log(connection, actor=row.principal, action="webhook_add", subject=row.id)
-            connection.commit()
+            told: dict[str, Json] = {"host": row.host}
+            rows = {"webhooks": [row.id]}
+            self._log(connection, actor=row.principal, action="webhook_add", subject=row.id, details=told, rows=rows)
+            self._commit(connection)
         return WebhookRow(**values)
 
     def webhook(self, webhook_id: str) -> WebhookRow | None:
@@ -96,7 +99,7 @@ class WebhookRows(Outbox):
     def remove_webhook(self, webhook_id: str, *, actor: str) -> None:
         """Ends a webhook and what waits for it. Errors: NotThere for one that is removed already."""
         table = webhook_deliveries
-        with self._writing() as connection:
+        with self._acting() as connection:
             gone = connection.execute(
                 update(webhooks)
                 .where(webhooks.c.id == webhook_id, webhooks.c.removed.is_(None))
@@ -110,8 +113,9 @@ class WebhookRows(Outbox):
                 .where(table.c.webhook == webhook_id, table.c.state == "waiting")
                 .values(state="failed", failure="removed")
             )
-            self._log(connection, actor=actor, action="webhook_remove", subject=webhook_id)
-            connection.commit()
+            rows = {"webhooks": [webhook_id]}
+            self._log(connection, actor=actor, action="webhook_remove", subject=webhook_id, rows=rows)
+            self._commit(connection)
 
     def send_to(self, webhook_id: str, notice: Notice) -> bool:
         """Stores one event for one webhook, whatever it subscribed to. False while one of this kind waits there."""

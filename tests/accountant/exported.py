@@ -84,6 +84,12 @@ def rechained(lines: Lines) -> Lines:
             ]
             head = hashlib.sha256(json.dumps(fields, separators=(",", ":")).encode()).hexdigest()
             line["hash"] = heads[line["account"]] = head
+        elif line["line"] == "act":
+            sequence += 1
+            line |= {"sequence": sequence, "previous": head}
+            texts = [line[name] for name in ("actor", "action", "subject", "details")]
+            fields = ["act/1", sequence, *texts, line["created"], head]
+            line["hash"] = head = hashlib.sha256(json.dumps(fields, separators=(",", ":")).encode()).hexdigest()
         elif line["line"] == "checkpoint":
             line |= {"sequence": sequence, "hash": head}
     spent: dict[str, list[int]] = {}

@@ -103,9 +103,9 @@ class TestRoundTrip:
         spend(other)
         assert audited(other).ok
         registry = Registry(other.database(), secret=other.keys_secret(), clock=utc_now)
-        before = max(sequence for sequence, *_ in registry.acts())
+        before = len(registry.acts())
         registry.create_principal("other", Role.ANALYST, actor="test")
-        assert max(sequence for sequence, *_ in registry.acts()) == before + 1
+        assert len(registry.acts()) == before + 1
         registry.close()
         again = make_backup(other, tmp_path / "two.tar")
         assert again.audit is not None

@@ -74,6 +74,15 @@ def test_no_entry_is_rewritten(old: OldHome) -> None:
             assert entry.amounts._asdict() == {name: row.get(name, 0) for name in entry.amounts._fields}
 
 
+def test_the_log_of_acts_is_in_the_chain(old: OldHome) -> None:
+    """Shows that what the earlier version logged is there as acts, and that the upgrade vouches for what it found."""
+    assert old.services is not None
+    acts = old.services.registry.acts(count=1000)
+    assert {"principal_created", "key_created", "dataset_registered"} <= {action for _, _, _, action, _ in acts}
+    assert [actor for _, _, actor, action, _ in acts if action == "registry_taken_over"] == ["upgrade"]
+    assert old.services.ledger.audit().findings == ()
+
+
 def test_balances_are_those_of_before(old: OldHome) -> None:
     """Shows that every account has the limit, the use and the remainder that the earlier version showed."""
     now = {budget["id"]: budget for budget in old.budgets}
