@@ -118,7 +118,7 @@ class Batch:
             reserved = direct.ask(statements.charges, statements.ids(needs.charges)) if needs.charges else None
             (head,) = asked.read(HeadRow)
             self.sequence, self.hash = head.sequence, head.hash
-        self._began = head.sequence
+            self._began = head.sequence
             self.now = max(self.clock, head.epoch)
             self._accepts_loss = needs.accepts_loss
             if not needs.accepts_loss:

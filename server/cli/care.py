@@ -109,8 +109,8 @@ def _report_lines(report: AuditReport, *, behind: bool, acknowledged: bool) -> I
         yield "The ledger is older than its high-water mark: charges are missing, and nothing is spent until"
         yield 'somebody accepts it: noisegate audit --acknowledge-restore --actor YOU --reason "why"'
     verdict = "everything agrees" if report.ok else f"{len(report.findings):,} findings"
-    read = f"Read {report.entries:,} entries of {report.accounts:,} accounts, {report.queries:,} queries"
-    yield f"{read}, {report.releases:,} releases: {verdict}."
+    read = f"Read {report.entries:,} entries of {report.accounts:,} accounts, {report.acts:,} acts"
+    yield f"{read}, {report.queries:,} queries, {report.releases:,} releases: {verdict}."
     yield f"Head of the chain, to be noted elsewhere: {report.sequence} {report.hash}"
     if report.findings:
         yield "Balances that do not agree may mean that a charge was lost. Stop the server, keep a copy of the"

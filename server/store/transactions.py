@@ -38,7 +38,7 @@ class Transactions:
         return connection
 
     def _acting(self) -> Connection:
-        """As `_writing`, for what ends with an act: holds the ledger's head before any other row, as the ledger does."""
+        """As `_writing`, for what ends with an act: the ledger's head is locked before any other row, as there."""
         connection = self._writing()
         lock_head(connection)
         return connection

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection
 
+from accountant.acts import append_act
 from accountant.checkpoint import CheckpointFile
 from accountant.ledger import Ledger, utc_now
 from accountant.reader import LedgerReader
 from server.roles import Role
 from server.store.registry import Registry
 from tests.accountant.exported import Lines, Program, exported, of, rechained, sealed
-from tests.accountant.making import core, laplace, request, root, spend
+from tests.accountant.making import core, laplace, limit, request, root, spend
 from tests.accountant.test_ledger_audit import tamper
 
 SECRET = b"x" * 32
@@ -196,6 +200,25 @@ def test_a_history_without_an_act_is_another_one(original: Lines) -> None:
     verifier = Program.Verifier()
     verifier.read(iter(sealed(rechained(lines)).splitlines(keepends=True)), noted)
     assert {code for code, _, _ in verifier.findings} == {"other_history"}
+
+
+def test_an_act_beside_a_step_of_the_ledger(database: str) -> None:
+    """It is in the chain of the batch, before the entry of the step; of a step that is refused nothing is left."""
+
+    def act(connection: Connection, *, refused: bool) -> None:
+        append_act(connection, actor="omar", action="tried", subject="x", details={}, clock=1)
+        if refused:
+            raise ValueError("no")
+
+    with Ledger(database, instance="test") as ledger:
+        account = root(ledger)
+        for refused in (True, False):
+            with pytest.raises(ValueError, match="no") if refused else contextlib.nullcontext():
+                ledger.change_limit(
+                    account.id, limit(2), actor="omar", reason="x", beside=partial(act, refused=refused)
+                )
+        report = ledger.audit()
+        assert (report.findings, report.acts, report.sequence) == ((), 1, 3)
 
 
 def test_an_audit_goes_on_from_acts(administered: str) -> None:
