@@ -104,7 +104,8 @@ def _way(numbers: Numbers, output: ShellOutput) -> Way:
         return ends.mapped(numbers, reads[0], trace)
     linear = all(sums.is_linear(numbers, read) for read in reads)
     if trace.shape is Shape.AFFINE and linear:
-        found = sums.linear(numbers, reads)
+        found = None if output.total is None else sums.added(numbers, output.total, reads)
+        found = found or sums.linear(numbers, reads)
         if found is not None:
             return found
     if trace.shape is Shape.RANK:

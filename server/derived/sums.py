@@ -18,7 +18,7 @@ from server.derived.released_numbers import Numbers, row_of
 from server.derived.scenarios import result_of
 from sql_rewrite.trace import Read
 
-__all__ = ["is_linear", "linear"]
+__all__ = ["added", "is_linear", "linear"]
 
 
 def is_linear(numbers: Numbers, read: Read) -> bool:
@@ -34,6 +34,33 @@ def is_linear(numbers: Numbers, read: Read) -> bool:
             return source.conditional
         case _:
             assert_never(law)
+
+
+def added(numbers: Numbers, total: tuple[str, str, int], reads: Sequence[Read]) -> Way | None:
+    """A sum of numbers of one linear column, each of another row of the same answer's row: the weights are all one.
+
+    However many rows there are, the shell need not be asked. None where noisy numbers choose the rows, or cells have no
+    noise of their own.
+    """
+    core, name, number = total
+    source = numbers.sources[core, name]
+    if numbers.plan.chosen or len(reads) != number or source.conditional or source.sums is None:
+        return None
+    if {(read[0], read[1]) for read in reads} != {(core, name)} or any(at is None for _, _, at in reads):
+        return None
+    if source.sums.measurement.spread(np.zeros((0, *source.sums.values.shape))) is not None:
+        return None
+    cells = [((core, name), at) for _, _, at in reads]
+    known: dict[int, dict[Identity, CellError]] = {}
+
+    def way(place: int, identity: Identity) -> CellError:
+        if place not in known:
+            identities = list(numbers.shown(place))
+            ones = np.ones((len(identities), number))
+            known[place] = _weighted(numbers, place, identities, ones, cells, numbers.alpha / numbers.at_once)
+        return known[place].get(identity, CellError(reason=NoInterval.UNDEFINED))
+
+    return way
 
 
 def linear(numbers: Numbers, reads: Sequence[Read]) -> Way | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from server.derived import scenarios, sums
 from server.services import Services
 from tests.journey.clinic import question, stored
 
@@ -46,3 +47,22 @@ def test_conditions_are_answered_with_the_error_of_groups(services: Services, an
 
     wide = asked(services, SHARE, third, epsilon=None, half_width=Fraction(20))
     assert [high - low for low, high in zip(wide["lows"][0], wide["highs"][0], strict=True)] == [40, 40]
+
+
+def test_sums_of_atoms_need_no_simulation(
+    services: Services, analyst: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shows the interval that weights from the shell give, and that it does not go where there is no room for them."""
+    who = analyst()
+    sql = "SELECT sex, COUNT_IF(age > 40) AS old, COUNT_IF(age > 60) AS older, COUNT(*) AS n FROM people GROUP BY 1"
+    monkeypatch.setattr(scenarios, "_ROWS_MAX", 1)
+    without = asked(services, sql, who)
+    assert without["columns"][3]["interval"] == "linear"
+    monkeypatch.undo()
+    monkeypatch.setattr(sums, "added", lambda *_: None)
+    asked_of_shell = asked(services, sql.replace("AS n", "AS number"), who)
+    assert asked_of_shell["accounting"]["reused"]
+    for row, other in zip(without["standard_errors"], asked_of_shell["standard_errors"], strict=True):
+        assert row[1:] == pytest.approx(other[1:])
+    assert without["lows"] == asked_of_shell["lows"]
+    assert without["highs"] == asked_of_shell["highs"]
