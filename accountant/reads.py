@@ -437,14 +437,12 @@ class Reads:
             select(*ACCOUNT_COLUMNS).where(*conditions).order_by(accounts.c.depth, accounts.c.created, accounts.c.id)
         )
         states = [AccountState.from_row(row) for row in connection.execute(chosen)]
+        # Of all accounts: the open queries are few, and where the accounts are named too, SQLite goes through every
+        # entry that they ever had.
         outstanding = (
             select(entries.c.account, *(func.sum(entries.c[name]) for name in Amounts._fields))
             .join(queries, queries.c.id == entries.c.query_id)
-            .where(
-                entries.c.kind == EntryKind.RESERVE.value,
-                queries.c.state == QueryStatus.RESERVED.value,
-                entries.c.account.in_([state.id for state in states]),
-            )
+            .where(entries.c.kind == EntryKind.RESERVE.value, queries.c.state == QueryStatus.RESERVED.value)
             .group_by(entries.c.account)
         )
         reserved: dict[str, Sums] = {}
