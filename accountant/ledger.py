@@ -38,7 +38,7 @@ from accountant.tables import SCHEMA, entries, instances, ledger_meta
 from accountant.writer import Writer
 from privacy.values import Json
 
-__all__ = ["Ledger", "checked_identity", "utc_now"]
+__all__ = ["Ledger", "checked_identity", "new_account_id", "utc_now"]
 
 Written = TypeVar("Written")
 
@@ -148,13 +148,15 @@ class Ledger(Reads):
         filter: FilterKind,
         actor: str,
         shares: DeltaShares = DEFAULT_SHARES,
+        id: str | None = None,
         request: str | None = None,
         beside: Beside | None = None,
     ) -> Account:
         """Opens an account and writes its grant. A dataset has one root (`parent` None), which every charge reaches.
 
-        `shares` divides the delta of every limit that it will have; a pure account has none to divide. `request` is
-        the budget request that it was opened for, and `beside` writes what goes with it into other tables.
+        `shares` divides the delta of every limit that it will have; a pure account has none to divide. `id` is a fresh
+        one of `new_account_id`. `request` is the budget request that it was opened for, and `beside` writes what goes
+        with it into other tables.
         Errors: ValueError for a second root, a parent of another dataset, too deep a tree, an empty name, or a limit
         that does not suit the filter; UnknownAccount for the parent; AccountExists when the principal has an account
         below this parent that is not frozen.
@@ -163,7 +165,7 @@ class Ledger(Reads):
             _require_text(text)
         return self._write(
             CreateAccount(
-                id=f"b_{secrets.token_hex(10)}",
+                id=new_account_id() if id is None else id,
                 dataset=dataset,
                 parent=parent,
                 principal=principal,
@@ -486,6 +488,11 @@ class Ledger(Reads):
         self._at_least(head.epoch)
         if self._high_water is not None and self._behind is None:
             self._high_water.write(Mark(self.identity, head.sequence, head.hash, head.epoch), lower=lower)
+
+
+def new_account_id() -> str:
+    """A fresh identifier of an account."""
+    return f"b_{secrets.token_hex(10)}"
 
 
 def checked_identity(connection: Connection) -> tuple[str, Head]:

@@ -35,6 +35,7 @@ from server.routes import (
     accounting,
     audit,
     batches,
+    budget_requests,
     budgets,
     collectors,
     datasets,
@@ -121,7 +122,8 @@ def create_app(settings: Settings, *, services: Services | None = None, build: S
         },
     )
     paid = (queries, batches, releases, monitors, streams, models, statistics, synthetic)
-    for module in (*paid, webhooks, budgets, accounting, audit, datasets, collectors, people, operations):
+    spent = (budgets, budget_requests, accounting, audit)
+    for module in (*paid, webhooks, *spent, datasets, collectors, people, operations):
         for route in module.router.routes:
             app.router.routes.append(route)
     undeclared = undeclared_routes(list(app.router.routes))

@@ -24,6 +24,8 @@ from engines.shell import ShellEngine
 from mechanisms.randomness import SystemBits
 from migrations.upgrade import upgrade
 from privacy.policy import Dataset
+from server.administration.budget_requests import BudgetRequests
+from server.administration.budgets import Budgets
 from server.administration.preview import Bench
 from server.administration.profiles import Profiles
 from server.answer import Journey
@@ -41,7 +43,7 @@ from server.monitors.monitors import Monitors
 from server.monitors.recovery import Recovery
 from server.opening import open_registry
 from server.resources.resources import Resources
-from server.sealing import BATCHES, MONITORS, STREAMS, WEBHOOKS, Seal
+from server.sealing import BATCHES, MONITORS, REQUESTS, STREAMS, WEBHOOKS, Seal
 from server.self_audit import SelfAudit
 from server.services import Check, Services, TokenSteps
 from server.settings import Settings
@@ -217,6 +219,13 @@ def _tokens(settings: Settings, registry: Registry) -> TokenSteps | None:
     return open_tokens(settings, registry, clock=time.monotonic)
 
 
+def _requests(ledger: Ledger, registry: Registry, catalogue: ServedDatasets, seal: Seal) -> BudgetRequests:
+    def served() -> list[str]:
+        return sorted([*(dataset.name for dataset in catalogue.all()), *catalogue.unavailable()])
+
+    return BudgetRequests(ledger, registry, Budgets(ledger, registry, served), seal)
+
+
 def build_services(settings: Settings) -> Services:
     """Everything a server process needs, started. Undoes what it started when a later part fails.
 
@@ -267,6 +276,7 @@ def build_services(settings: Settings) -> Services:
             streams=Streams(resources, registry, journey, catalogue, Seal(secret, STREAMS)),
             webhooks=_webhooks(settings, registry, Seal(secret, WEBHOOKS)),
             tokens=_tokens(settings, registry),
+            requests=_requests(ledger, registry, catalogue, Seal(secret, REQUESTS)),
             checks=_checks(private, shell, ledger, catalogue),
             sql_matrix=sql_matrix(),
             incidents=incidents,

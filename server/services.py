@@ -18,6 +18,7 @@ from server.admitted import InFlight, Settled
 from server.jobs import AdmittedQuery, JobPool
 from server.question import Question
 from server.settings import Settings
+from server.store.budget_requests import BudgetRequestRow
 from server.store.people import Principal
 from server.store.registry import Registry
 from server.store.resources import BatchRow, MonitorRow, StreamRow, SyntheticRow
@@ -26,6 +27,7 @@ from server.store.webhooks import WebhookRow
 
 if TYPE_CHECKING:
     # Commands read this module, and few of them need the mathematics that a query is made of.
+    from server.administration.budget_requests import AskBudget, Decide
     from server.administration.profiles import ProfileDataset
     from server.batches.batches import Choice, CountRow
     from server.batches.terms import AskedBatch
@@ -56,6 +58,7 @@ __all__ = [
     "OtherName",
     "ProfileSteps",
     "Registrar",
+    "RequestSteps",
     "ResourceSteps",
     "Services",
     "StatisticSteps",
@@ -253,6 +256,19 @@ class WebhookSteps(Protocol):
         """Sends an event without content. Raises Problem."""
 
 
+class RequestSteps(Protocol):
+    """Budget requests (server/administration/budget_requests.py). Synchronous; called on threads."""
+
+    def ask(self, asked: AskBudget) -> BudgetRequestRow:
+        """Stores a request. Raises ActRefused."""
+
+    def decide(self, row: BudgetRequestRow, wanted: Decide) -> BudgetRequestRow:
+        """Ends one. Raises ActRefused, LedgerError."""
+
+    def content(self, row: BudgetRequestRow) -> Mapping[str, Json]:
+        """Question, estimate and reason."""
+
+
 class DatasetRefused(Exception):
     """A dataset that cannot be attached, with every finding at once. Findings hold no values of rows."""
 
@@ -328,6 +344,7 @@ class Services:
     synthetic: SyntheticSteps
     batches: BatchSteps
     webhooks: WebhookSteps
+    requests: RequestSteps
     tokens: TokenSteps | None = None
     checks: tuple[Check, ...] = ()
     sql_matrix: Mapping[str, object] = field(default_factory=dict)

@@ -9,9 +9,10 @@ from enum import StrEnum
 from fractions import Fraction
 
 from accountant.account import Account, DeltaShares, FilterKind, Limit
+from accountant.beside import Beside
 from accountant.errors import AccountChanged, AccountExists, AccountFrozen, UnknownAccount
 from accountant.filter import DEFAULT_SHARES
-from accountant.ledger import Ledger
+from accountant.ledger import Ledger, new_account_id
 from privacy.numbers import decimal_text
 from server.administration.budget_refusals import (
     AmbiguousAccount,
@@ -37,6 +38,7 @@ from server.store.registry import Registry
 __all__ = [
     "ANY",
     "REASON_MAX",
+    "AskedFor",
     "BudgetSet",
     "Budgets",
     "ChangeBudget",
@@ -45,6 +47,7 @@ __all__ = [
     "SetBudget",
     "account_body",
     "budget_tag",
+    "require_reason",
     "root_of",
 ]
 
@@ -110,6 +113,18 @@ class SetBudget:
     reason: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedFor:
+    """The budget request that an act grants: the entry names it, and `beside` stores its decision with the act.
+
+    `account` is the identifier that an account which is opened for it gets.
+    """
+
+    request: str
+    beside: Beside
+    account: str
+
+
 class Outcome(StrEnum):
     """What `Budgets.set` did."""
 
@@ -137,8 +152,8 @@ class Budgets:
     registry: Registry
     served: Callable[[], Iterable[str]]
 
-    def open(self, request: OpenBudget, *, actor: str) -> Account:
-        """Opens an account and writes its grant.
+    def open(self, request: OpenBudget, *, actor: str, asked: AskedFor | None = None) -> Account:
+        """Opens an account and writes its grant. Errors: RequestDecided, of what was `asked`.
 
         Refused: DeltaOfPure, DeltaNeeded, SharesOfPure, NoDataset, NoPrincipal, NoParent, NoRoot, SecondRoot,
         SecondAccount, UnsuitableBudget.
@@ -160,15 +175,19 @@ class Budgets:
                 filter=request.filter,
                 shares=request.shares or DEFAULT_SHARES,
                 actor=actor,
+                id=new_account_id() if asked is None else asked.account,
+                request=None if asked is None else asked.request,
+                beside=None if asked is None else asked.beside,
             )
         except AccountExists as exists:
             raise ActRefused(SecondAccount(exists.account)) from None
         except ValueError as error:
             raise ActRefused(UnsuitableBudget(request.dataset, str(error))) from None
 
-    def change(self, request: ChangeBudget, *, actor: str) -> Account:
+    def change(self, request: ChangeBudget, *, actor: str, asked: AskedFor | None = None) -> Account:
         """Raises or lowers a limit, with an adjustment that names actor and reason. What was spent stays spent.
 
+        Errors: RequestDecided, of what was `asked`.
         Refused: NoAccount, DeltaOfPure, DeltaNeeded, ChangedBudget, FrozenAccount, UnsuitableLimit.
         """
         try:
@@ -176,13 +195,21 @@ class Budgets:
         except UnknownAccount:
             raise ActRefused(NoAccount(request.account)) from None
         limit = _limit(request.epsilon, request.delta, account.filter, dataset=account.dataset)
-        _require_reason(request.reason, account.id)
+        require_reason(request.reason, account.id)
         unconditional = request.expected in (None, ANY)
         if not unconditional and request.expected != budget_tag(account):
             raise ActRefused(ChangedBudget(account.id))
         expected = None if unconditional else account.revision
         try:
-            return self.ledger.change_limit(account.id, limit, actor=actor, reason=request.reason, expected=expected)
+            return self.ledger.change_limit(
+                account.id,
+                limit,
+                actor=actor,
+                reason=request.reason,
+                expected=expected,
+                request=None if asked is None else asked.request,
+                beside=None if asked is None else asked.beside,
+            )
         except AccountChanged:
             raise ActRefused(ChangedBudget(account.id)) from None
         except AccountFrozen:
@@ -337,7 +364,8 @@ def _limit(epsilon: Fraction, delta: Fraction | None, filter: FilterKind, *, dat
         raise ActRefused(UnsuitableBudget(dataset, str(error))) from None
 
 
-def _require_reason(reason: str, account: str) -> None:
+def require_reason(reason: str, account: str) -> None:
+    """Refused: UnsuitableLimit for what the ledger does not keep as a reason."""
     if not reason.strip() or len(reason) > REASON_MAX or _CONTROL.search(reason):
         why = f"a reason has between 1 and {REASON_MAX} characters, and no control characters"
         raise ActRefused(UnsuitableLimit(account, why))

@@ -194,6 +194,10 @@ class Client:
         """What comes of an act at a path. It is sent once."""
         return self._read(self._send("POST", path, body))
 
+    def change(self, path: str, body: Json) -> Json:
+        """What is at a path after a change."""
+        return self._read(self._send("PATCH", path, body))
+
     def ask_stream(self, stream: str, body: Json) -> Json:
         """The answers of a stream."""
         return self._read(self._send("POST", f"/v1/streams/{quote(stream, safe='')}/queries", body))

@@ -19,31 +19,33 @@ _SPEND = {"spend.epsilon": "--epsilon", "spend.own_epsilon": "--own-epsilon"}
 _BOUNDS = ("contribution.rows_per_unit", "contribution.groups_per_unit", "contribution.rows_per_unit_and_group")
 _PAID = {"dataset": "--dataset", "budget": "--budget"}
 
+_QUESTION = {
+    **_PAID,
+    **_SPEND,
+    "sql": "SQL",
+    "parameters": "--parameter",
+    "accuracy.half_width": "--half-width",
+    "accuracy.relative": "--relative",
+    "accuracy.merge": "--merge",
+    "accuracy.at_most": "--at-most",
+    "accuracy.confidence": "--confidence",
+    "contribution.rows_per_unit": "--rows-per-unit",
+    "contribution.groups_per_unit": "--groups-per-unit",
+    "contribution.rows_per_unit_and_group": "--rows-per-unit-and-group",
+    "contribution": "--contribution",
+    "accept_noise": "--accept-noise",
+    "noise": "--noise",
+    "mechanism": "--mechanism",
+    "delta": "--delta",
+    "nonempty": "--nonempty",
+    "with_cut": "--with-cut",
+    "nonnegative": "--nonnegative",
+    "reuse": "--reuse",
+    "max_cost": "--max-cost",
+}
+
 FIELDS: Mapping[str, Mapping[str, str]] = {
-    "/v1/queries": {
-        **_PAID,
-        **_SPEND,
-        "sql": "SQL",
-        "parameters": "--parameter",
-        "accuracy.half_width": "--half-width",
-        "accuracy.relative": "--relative",
-        "accuracy.merge": "--merge",
-        "accuracy.at_most": "--at-most",
-        "accuracy.confidence": "--confidence",
-        "contribution.rows_per_unit": "--rows-per-unit",
-        "contribution.groups_per_unit": "--groups-per-unit",
-        "contribution.rows_per_unit_and_group": "--rows-per-unit-and-group",
-        "contribution": "--contribution",
-        "accept_noise": "--accept-noise",
-        "noise": "--noise",
-        "mechanism": "--mechanism",
-        "delta": "--delta",
-        "nonempty": "--nonempty",
-        "with_cut": "--with-cut",
-        "nonnegative": "--nonnegative",
-        "reuse": "--reuse",
-        "max_cost": "--max-cost",
-    },
+    "/v1/queries": _QUESTION,
     "/v1/queries/*:sharpen": {
         **_SPEND,
         "accuracy.half_width": "--half-width",
@@ -97,6 +99,14 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(_BOUNDS, "--rows-per-unit"),
     },
     "/v1/streams/*/queries": {"queries.where": "--where"},
+    "/v1/budget-requests": {
+        **{f"question.{field}": option for field, option in _QUESTION.items()},
+        "dataset": "--dataset",
+        "budget": "--budget",
+        "reason": "--reason",
+        "limit.epsilon": "--limit-epsilon",
+        "limit.delta": "--limit-delta",
+    },
     "/v1/webhooks": {"url": "ADDRESS", "events": "--event", "subjects": "--subject"},
 }
 """For each address the fields of its body with the options of the command that sends it, or the names of arguments."""

@@ -11,10 +11,12 @@ from server.cli.output import Json, printable
 __all__ = ["show_lines", "show_list", "show_one"]
 
 
-def show_list(remote: Remote, here: Here, plural: str, line: Callable[[Json], str], *, none: str) -> None:
-    """The newest hundred of a list, by the name of its path and of its member."""
+def show_list(
+    remote: Remote, here: Here, plural: str, line: Callable[[Json], str], *, none: str, member: str | None = None
+) -> None:
+    """The newest hundred of a list, by the name of its path and of its member, where that is another one."""
     with remote.connect(here.place()) as client:
-        found = client.get(f"/v1/{plural}?count=100")[plural]
+        found = client.get(f"/v1/{plural}?count=100")[member or plural]
     show_lines(here, found, map(line, found), none=none)
 
 

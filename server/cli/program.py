@@ -26,6 +26,7 @@ from server.cli import (
     models,
     monitors,
     preview,
+    requests,
     risk,
     serving,
     statistics,
@@ -86,6 +87,8 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "key create": access.create_key, "key rotate": access.rotate_key, "key revoke": access.revoke_key,
     "key list": access.list_keys,
     "key accept-secret": access.accept_secret,
+    "request make": requests.make, "request list": requests.list_requests, "request show": requests.show,
+    "request approve": requests.approve, "request reject": requests.reject, "request withdraw": requests.withdraw,
     "budget set": access.set_budget, "budget show": access.show_budgets,
 }  # fmt: skip
 GROUPS = {
@@ -98,6 +101,7 @@ GROUPS = {
     "monitor": "Thresholds that are watched: open, check, list and show monitors.",
     "webhook": "Where events are sent: add, test, list, show and remove webhooks.",
     "ledger": "The ledger as a file for auditors.",
+    "request": "Ask for a budget, and decide who gets one.",
     "budget": "How much may be spent, and what has been.",
 }
 

@@ -136,6 +136,7 @@ def not_found(what: str) -> Problem:
 
 _LISTED = {kind.word: f"GET {kind.path}" for kind in ResourceKind} | {
     "webhook": "GET /v1/webhooks",
+    "budget request": "GET /v1/budget-requests",
     "query": "GET /v1/queries",
 }
 """What shows whatever a caller could have meant, by the word for it; the kind of problem says it of all others."""

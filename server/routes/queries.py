@@ -54,7 +54,7 @@ from server.wire.requests import (
 from server.wire.words import State
 from sql_rewrite.lift_clock import started
 
-__all__ = ["router"]
+__all__ = ["question_of", "router"]
 
 router = APIRouter()
 
@@ -133,7 +133,8 @@ def _contribution(body: ContributionBody | Literal["auto"] | None) -> AskedContr
     return AskedContribution(automatic=True) if body == "auto" else body.asked()
 
 
-def _question(caller: Caller, body: QueryBody, raw: dict[str, object], *, key: str | None) -> Question:
+def question_of(caller: Caller, body: QueryBody, raw: dict[str, object], *, key: str | None) -> Question:
+    """A body as the journey reads it; `raw` is what it was read from."""
     accuracy = body.accuracy
     return Question(
         principal=caller.name,
@@ -209,7 +210,7 @@ async def create_estimate(request: Request, caller: Annotated[Caller, Depends(ro
     """POST /v1/estimates."""
     services = services_of(request)
     body, raw = await body_of(request, EstimateBody)
-    question = replace(_question(caller, body, raw, key=None), report=body.detail == "plan")
+    question = replace(question_of(caller, body, raw, key=None), report=body.detail == "plan")
     return json_response(await called(services, caller, question.dataset, partial(services.journey.estimate, question)))
 
 
@@ -249,7 +250,7 @@ async def create_query(request: Request, caller: Annotated[Caller, Depends(roles
     key = idempotency_key(request)
     body, raw = await body_of(request, QueryBody)
     deadline += body.wait_ms / 1000
-    question = _question(caller, body, raw, key=key)
+    question = question_of(caller, body, raw, key=key)
     journey = services.journey
     started = await start_charged(
         request, caller, question.dataset, partial(journey.admit, question), journey.complete, journey.abandon

@@ -23,9 +23,10 @@ from accountant.request import QueryRecord, StoredRelease
 from privacy.policy import Dataset, Sharing
 from server.auth import Access, Caller, access_of, caller_of, services_of
 from server.errors import Problem
-from server.roles import OVERSEEING
+from server.roles import OVERSEEING, Role
 from server.routes.common import identifier, in_thread, not_found
 from server.services import Services
+from server.store.budget_requests import BudgetRequestRow
 from server.store.collectors import StoredCollector
 from server.store.resources import (
     BATCHES,
@@ -47,8 +48,10 @@ __all__ = [
     "SeenRelease",
     "absent_dataset",
     "account_visible",
+    "datasets_decided_by",
     "own",
     "seen_query",
+    "seen_request",
     "unseen_routes",
     "visible_account",
     "visible_batch",
@@ -58,6 +61,7 @@ __all__ = [
     "visible_monitor",
     "visible_query",
     "visible_release",
+    "visible_request",
     "visible_stream",
     "visible_synthetic",
     "visible_webhook",
@@ -209,6 +213,37 @@ async def _own_or_shared(request: Request, kept: Kept[R], resource_id: str, shar
     return found
 
 
+def datasets_decided_by(services: Services, caller: Caller) -> tuple[str, ...]:
+    """The datasets whose budget requests an owner decides: those of which it has a budget."""
+    if caller.role is not Role.OWNER:
+        return ()
+    return tuple(sorted({account.dataset for account in services.ledger.accounts(principal=caller.name)}))
+
+
+async def visible_request(request: Request, request_id: str) -> BudgetRequestRow:
+    """The budget request of the path, as `seen_request`."""
+    return await seen_request(services_of(request), caller_of(request), request_id)
+
+
+async def seen_request(services: Services, caller: Caller, request_id: str) -> BudgetRequestRow:
+    """The request: the caller's own, of a dataset whose requests it decides, or as an overseer.
+
+    Errors: Problem not_found when there is none, or not for the caller.
+    """
+
+    def find() -> BudgetRequestRow | None:
+        row = services.registry.request(identifier(request_id, "budget request"))
+        decided = datasets_decided_by(services, caller)
+        if row is None or caller.oversees or row.principal == caller.name or row.dataset in decided:
+            return row
+        return None
+
+    found = await in_thread(find)
+    if found is None:
+        raise not_found("budget request")
+    return found
+
+
 async def visible_webhook(request: Request, webhook_id: str) -> WebhookRow:
     """The webhook of the path, as `own`."""
     return await own(caller_of(request), "webhook", webhook_id, services_of(request).registry.webhook)
@@ -260,6 +295,7 @@ SIGHTS: Mapping[str, Callable[..., object]] = MappingProxyType(
         "monitor_id": visible_monitor,
         "batch_id": visible_batch,
         "release_id": visible_release,
+        "request_id": visible_request,
         "stream_id": visible_stream,
         "synthetic_id": visible_synthetic,
         "webhook_id": visible_webhook,

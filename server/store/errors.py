@@ -9,6 +9,7 @@ RegistryError
 ├── NotReplaced      something else is served than was to be replaced
 ├── CollectorClosed  the collector takes no more reports or tokens
 ├── TokenRefused     a token is unknown or was used
+├── RequestDecided   the request was decided before
 ├── TooManyTokens    the collector would have more tokens than one may have
 ├── KeysUnavailable  the keys that tokens are checked with are not known at the moment
 └── KeyRefused       the text is not a valid key
@@ -20,6 +21,8 @@ from enum import StrEnum
 
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from accountant.errors import LedgerError
 
 __all__ = [
     "UNAVAILABLE",
@@ -33,6 +36,7 @@ __all__ = [
     "NotReplaced",
     "NotThere",
     "RegistryError",
+    "RequestDecided",
     "TokenRefused",
     "TooManyTokens",
     "VersionConflict",
@@ -90,6 +94,13 @@ class TokenRefused(RegistryError):
 
 class TooManyTokens(RegistryError):
     """The collector would have more tokens than one may have."""
+
+
+class RequestDecided(RegistryError, LedgerError):
+    """The budget request was decided or withdrawn before; nothing was changed.
+
+    An error of the ledger too: it refuses the step that would have carried the decision out.
+    """
 
 
 class KeyFault(StrEnum):

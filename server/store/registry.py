@@ -9,6 +9,7 @@ from sqlalchemy import inspect, select, text
 from accountant.entry import from_micros
 from accountant.tables import acts
 from server.store import replies
+from server.store.budget_requests import BudgetRequestRows
 from server.store.collectors import Collections
 from server.store.known_secret import KnownSecret
 from server.store.monitors import MonitorRows
@@ -22,7 +23,17 @@ from server.store.webhooks import WebhookRows
 __all__ = ["Registry"]
 
 
-class Registry(People, Versions, Collections, MonitorRows, SyntheticRows, StreamRows, WebhookRows, KnownSecret):
+class Registry(
+    People,
+    Versions,
+    Collections,
+    MonitorRows,
+    SyntheticRows,
+    StreamRows,
+    WebhookRows,
+    BudgetRequestRows,
+    KnownSecret,
+):
     """The registry on SQLite or PostgreSQL. Thread-safe; every method is one transaction.
 
     The schema must have been migrated.

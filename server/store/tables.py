@@ -21,8 +21,10 @@ from sqlalchemy import (
 from accountant.tables import NAMING_CONVENTION
 
 __all__ = [
+    "account_days",
     "api_keys",
     "batches",
+    "budget_requests",
     "collector_tallies",
     "collector_tokens",
     "collectors",
@@ -34,9 +36,11 @@ __all__ = [
     "rate_buckets",
     "replies",
     "resources",
+    "stops",
     "stream_answers",
     "streams",
     "synthetic_tables",
+    "told",
     "webhook_deliveries",
     "webhooks",
 ]
@@ -247,6 +251,62 @@ webhook_deliveries = Table(
     Index("ix_webhook_deliveries_webhook", "webhook", "sequence"),
 )
 """The outbox: what is to be sent, stored in the transaction of what happened; `due` is the next attempt."""
+
+budget_requests = Table(
+    "budget_requests",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("principal", String(64), ForeignKey("principals.name"), nullable=False),
+    Column("dataset", String(64), nullable=False),
+    Column("account", String(80)),
+    Column("epsilon", String(40), nullable=False),
+    Column("delta", String(40), nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("sealed", LargeBinary, nullable=False),
+    Column("created", String(32), nullable=False),
+    Column("decided", String(32)),
+    Column("decider", String(64)),
+    Column("reason", Text),
+    CheckConstraint("state IN ('open', 'approved', 'rejected', 'withdrawn')", name="state_known"),
+    CheckConstraint("(state = 'open') = (decided IS NULL)", name="decided"),
+    Index("ix_budget_requests_principal", "principal", "created", "id"),
+    Index("ix_budget_requests_state", "state", "created", "id"),
+)
+"""Requests for a limit, of an account or, where there is none yet, of a new one.
+
+`epsilon` and `delta` are the whole limit that is asked for, or was given. Question, estimate and reason are encrypted.
+"""
+
+stops = Table(
+    "stops",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("principal", String(64), ForeignKey("principals.name"), nullable=False),
+    Column("accounts", Text, nullable=False),
+    Column("disabled", Boolean, nullable=False),
+    Column("created", String(32), nullable=False),
+    Column("ended", String(32)),
+    Index("ix_stops_principal", "principal", "created", "id"),
+)
+"""Principals who were stopped: which accounts were frozen by it, as a JSON list, and whether it disabled them."""
+
+told = Table(
+    "told",
+    metadata,
+    Column("subject", String(80), primary_key=True),
+    Column("occasion", String(80), primary_key=True),
+    Column("at", String(32), nullable=False),
+)
+"""What notices were given of, each once."""
+
+account_days = Table(
+    "account_days",
+    metadata,
+    Column("account", String(80), primary_key=True),
+    Column("day", String(10), primary_key=True),
+    Column("amounts", Text, nullable=False),
+)
+"""What an account had spent at the beginning of a day in UTC: the ledger's amounts, a JSON list of whole numbers."""
 
 collectors = Table(
     "collectors",

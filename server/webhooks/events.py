@@ -15,6 +15,12 @@ class EventType(StrEnum):
     MONITOR_PASSED = "monitor.passed"
     MONITOR_NOT_PASSED = "monitor.not_passed"
     MONITOR_FAILED = "monitor.failed"
+    REQUEST_WAITING = "request.waiting"
+    """For those who may decide a request for a budget."""
+
+    REQUEST_DECIDED = "request.decided"
+    """For whoever asked."""
+
     WEBHOOK_TEST = "webhook.test"
     """Sent on request, to every webhook: it cannot be subscribed to."""
 

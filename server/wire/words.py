@@ -26,10 +26,12 @@ from server.monitors.terms import Direction
 from server.resources.kinds import ResourceState
 from server.roles import Role
 from server.scopes import Scope
+from server.store.budget_requests import RequestState
 from server.webhooks.events import EventType
 
 __all__ = [
     "ColumnKindWord",
+    "DecisionWord",
     "DeliveryState",
     "DeliveryWord",
     "DirectionWord",
@@ -45,6 +47,7 @@ __all__ = [
     "NoiseWord",
     "Outcome",
     "OutcomeWord",
+    "RequestStateWord",
     "ResourceStateWord",
     "ReuseWord",
     "RoleWord",
@@ -137,6 +140,8 @@ FoundWord = Annotated[Found, _OneOf(Found)]
 ResourceStateWord = Annotated[ResourceState, _OneOf(ResourceState)]
 VerdictWord = Annotated[Verdict, _OneOf(Verdict)]
 EvaluationWord = Annotated[EvaluationOutcome, _OneOf(EvaluationOutcome)]
+RequestStateWord = Annotated[RequestState, _OneOf(RequestState)]
+DecisionWord = Annotated[RequestState, _OneOf(state for state in RequestState if state is not RequestState.OPEN)]
 DeliveryWord = Annotated[DeliveryState, _OneOf(DeliveryState)]
 EventWord = Annotated[EventType, _OneOf(kind for kind in EventType if kind is not EventType.WEBHOOK_TEST)]
 """A test is sent on request; nobody subscribes to it."""

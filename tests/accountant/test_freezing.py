@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 
 import pytest
@@ -9,20 +10,20 @@ from sqlalchemy import Connection, insert, select
 
 from accountant.errors import AccountChanged, AccountFrozen
 from accountant.ledger import Ledger
-from server.store.tables import registry_events
+from server.store.tables import told as told_table
 from tests.accountant.making import analyst, limit, request, root, spend
 
 
 def note(connection: Connection, subject: str = "test") -> None:
     """Writes a row of the registry."""
-    row = {"at": "now", "actor": "test", "action": "test", "subject": subject}
-    connection.execute(insert(registry_events).values(**row))
+    row = {"subject": subject, "occasion": secrets.token_hex(8), "at": "now"}
+    connection.execute(insert(told_table).values(**row))
 
 
 def noted(ledger: Ledger) -> list[str]:
     """The rows that were written."""
     with ledger._read() as connection:
-        return list(connection.execute(select(registry_events.c.subject)).scalars())
+        return list(connection.execute(select(told_table.c.subject)).scalars())
 
 
 def test_a_step_and_what_goes_with_it_are_there_together_or_not_at_all(ledger: Ledger) -> None:

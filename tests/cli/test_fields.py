@@ -16,6 +16,7 @@ from server.cli.client import _problem_failure
 from server.cli.fields import FIELDS, of_path, option_of, with_options
 from server.cli.program import COMMANDS
 from server.wire.batches import BatchBody
+from server.wire.budget_requests import BudgetRequestBody
 from server.wire.model_requests import ModelBody
 from server.wire.monitor_requests import EvaluationBody, MonitorBody
 from server.wire.requests import QueryBody, SharpenBody
@@ -41,6 +42,7 @@ SENT: dict[str, tuple[str, type[BaseModel]]] = {
     "stream open": ("/v1/streams:estimate", StreamBody),
     "stream ask": ("/v1/streams/st_1/queries", StreamQueriesBody),
     "webhook add": ("/v1/webhooks", WebhookBody),
+    "request make": ("/v1/budget-requests", BudgetRequestBody),
 }
 OTHERS = {"--url", "--key", "--key-file", "--home", "--json", "--idempotency-key", "--estimate", "--file", "--format"}
 """Options that are no field of a body, or another way to give one."""

@@ -110,6 +110,7 @@ def _open(home: Path, *, rooted: bool) -> Iterator[Doors]:
         models=Mock(),
         statistics=Mock(),
         webhooks=Mock(),
+        requests=Mock(),
         batches=Mock(),
     )
     with asyncio.Runner() as runner:

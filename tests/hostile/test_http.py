@@ -31,10 +31,13 @@ from migrations.upgrade import upgrade
 from privacy.exact import Exact
 from privacy.policy import Dataset
 from privacy.statement import Statement
+from server.administration.budget_requests import BudgetRequests
+from server.administration.budgets import Budgets
 from server.answer import Journey
 from server.app import create_app
 from server.jobs import JobPool
 from server.problem_kinds import PROBLEMS
+from server.sealing import REQUESTS, Seal
 from server.services import Services
 from server.settings import load_settings
 from server.store.registry import Registry
@@ -203,6 +206,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         synthetic=FakeSynthetic(),
         models=FakeModels(),
         batches=FakeBatches(),
+        requests=BudgetRequests(ledger, registry, Budgets(ledger, registry, tuple), Seal(bytes(32), REQUESTS)),
         statistics=FakeStatistics(),
     )
     yield Served(services, ledger, engine, account.id, key)

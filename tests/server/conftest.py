@@ -15,8 +15,11 @@ import pytest
 from accountant.account import Account, FilterKind, Limit
 from accountant.ledger import Ledger
 from migrations.upgrade import upgrade
+from server.administration.budget_requests import BudgetRequests
+from server.administration.budgets import Budgets
 from server.app import create_app
 from server.jobs import JobPool
+from server.sealing import REQUESTS, Seal
 from server.services import Check, Services
 from server.settings import Settings, load_settings
 from server.store.registry import Registry
@@ -170,6 +173,12 @@ def world(populated: Populated, clock: Clock[datetime.datetime], settings: Setti
         models=FakeModels(),
         statistics=FakeStatistics(),
         batches=FakeBatches(),
+        requests=BudgetRequests(
+            ledger,
+            registry,
+            Budgets(ledger, registry, lambda: [dataset.name for dataset in catalogue.all()]),
+            Seal(SECRET, REQUESTS),
+        ),
         checks=(Check("ledger", ledger.check_writable),),
     )
     with asyncio.Runner() as runner:

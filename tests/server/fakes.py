@@ -335,6 +335,7 @@ class FakeJourney:
         self.gate = threading.Event()
         self.admit_error: BaseException | None = None
         self.cancelled: set[str] = set()
+        self.estimated: dict[str, Any] = {}
         self.table: dict[str, Any] = {
             "columns": [{"name": "n", "type": "BIGINT", "kind": "released"}],
             "rows": [[1]],
@@ -349,7 +350,8 @@ class FakeJourney:
         if self.catalogue.get(question.dataset) is None:
             raise Refused([Finding("unknown_dataset", "there is no such dataset", "It does not exist for you.")])
         price = {"epsilon": "0.1", "delta": "0"}
-        return {"verdict": "answered", "price": price, "warnings": [], "families": [], "refusal": None}
+        body = {"verdict": "answered", "price": price, "warnings": [], "families": [], "refusal": None}
+        return {**body, **self.estimated}
 
     def sharpen(self, query_id: str, better: Question) -> Settled | InFlight | FakeAdmitted:
         raise Refused([Finding("text_not_kept", "this fake keeps no texts", "It keeps none.", ("ask again",))])

@@ -235,6 +235,7 @@ def test_services_are_built_and_closed_with_the_server(world: World, monkeypatch
             models=FakeModels(),
             statistics=FakeStatistics(),
             batches=FakeBatches(),
+            requests=world.services.requests,
             closing=(stopped.close("engines"), lambda: stopped.order.append(str(jobs.stopping))),
         )
 

@@ -39,6 +39,10 @@ POST   /v1/batches                               admin analyst owner
 GET    /v1/batches/{batch_id}                    admin analyst auditor owner
 POST   /v1/batches/{batch_id}:cancel             admin analyst owner
 POST   /v1/batches:estimate                      admin analyst owner
+GET    /v1/budget-requests                       admin analyst auditor owner
+POST   /v1/budget-requests                       admin analyst owner
+GET    /v1/budget-requests/{request_id}          admin analyst auditor owner
+PATCH  /v1/budget-requests/{request_id}          admin analyst owner
 GET    /v1/budgets                               admin analyst auditor dashboard owner
 POST   /v1/budgets                               admin
 GET    /v1/budgets/{budget_id}                   admin analyst auditor dashboard owner
