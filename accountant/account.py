@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -24,7 +25,7 @@ from accountant.filter import (
 from privacy.loss import Loss
 from privacy.numbers import ATTO, PICO
 
-__all__ = ["Account", "DeltaShares", "FilterKind", "Limit", "Shortage"]
+__all__ = ["Account", "DeltaShares", "FilterKind", "Limit", "Shortage", "common_accounts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,9 @@ class Account:
     `spent` is everything admitted and not voided, reservations included; `reserved` is the part of it whose queries
     have not ended yet. `shares` says how the delta of every limit of it is divided. `greatest` holds the greatest
     epsilon and the greatest delta that its limit ever had (None: the limit of now), `revision` counts its limits, and
-    a `frozen` account pays for nothing more. `branches` was fixed by the limit when it was set
-    (`accountant.filter.split_limit`).
+    a `frozen` account pays for nothing more, nor does one that `expires` from that moment on. `space` is the unit
+    space: whom the account's whole tree protects, in whichever of its datasets. `branches` was fixed by the limit when
+    it was set (`accountant.filter.split_limit`).
     """
 
     id: str
@@ -68,6 +70,8 @@ class Account:
     revision: int = 1
     spent: Sums = NOTHING
     reserved: Sums = NOTHING
+    space: str = ""
+    expires: datetime.datetime | None = None
 
     def __post_init__(self) -> None:
         # In whole numbers: every question makes several accounts, and fractions are slow.
@@ -179,3 +183,19 @@ class Account:
                         )
                     )
         return tuple(short)
+
+
+def common_accounts(accounts: Iterable[Account], dataset: str) -> list[Account]:
+    """Accounts from which an administrator pays for everybody who asks a dataset: its root, and groups.
+
+    Among all `accounts` of its unit space, roots first: those of the dataset that are nobody's own, nor below one that
+    is, and that do not end.
+    """
+    known: Mapping[str, Account] = {account.id: account for account in accounts}
+
+    def common(account: Account | None) -> bool:
+        if account is None or account.principal is not None or account.frozen or account.expires is not None:
+            return False
+        return account.parent is None or common(known.get(account.parent))
+
+    return [account for account in known.values() if account.dataset == dataset and common(account)]

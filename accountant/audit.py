@@ -81,6 +81,7 @@ def audit_ledger(connection: Connection, *, rest: Callable[[], object] | None = 
     states = {row[0]: AccountState.from_row(row) for row in connection.execute(select(*ACCOUNT_COLUMNS))}
     for state in states.values():
         auditor.account(state, states)
+    auditor.forest(states)
     auditor.tree(states)
     _answers(connection, auditor)
     standing: dict[str, set[str]] = {}
@@ -142,6 +143,7 @@ def audit_since(connection: Connection, checkpoint: Checkpoint) -> AuditReport |
     states = {row[0]: AccountState.from_row(row) for row in connection.execute(select(*ACCOUNT_COLUMNS))}
     for state in states.values():
         auditor.account(state, states)
+    auditor.forest(states)
     touched = sorted({*auditor.reserved, *auditor.closed})
     kept_releases = 0
     for start in range(0, len(touched), _AT_ONCE):

@@ -44,7 +44,18 @@ _FIRST = shares_json(FIRST_SHARES)
 
 
 _GRANTED = ("dataset", "parent", "principal", "name")
-"""What a grant says of its account besides the limit."""
+"""What a grant says of its account besides the limit, its unit space and its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Joining:
+    """A root that was put below another one: the next entry debits that one."""
+
+    lower: str
+    upper: object
+    spent: Amounts
+    mixed: bool
+    sequence: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +114,8 @@ class Auditor:
         self.kept: dict[str, Kept] = {}
         self.grants: dict[str, tuple[object, ...]] = {}
         self.rows: dict[str, dict[str, str]] = defaultdict(dict)
+        self.joined: dict[str, frozenset[str]] = {}
+        self._joining: _Joining | None = None
 
     def checkpoint(self, ledger: str) -> Checkpoint:
         """What is known now of every account, so that another audit goes on from here."""
@@ -152,9 +165,12 @@ class Auditor:
             self.find("sequence_gap", entry.sequence, "an earlier entry of the same account is missing")
         if entry.account_previous != self.hashes[entry.account]:
             self.find("broken_chain", entry.sequence, "the entry does not follow the one of its account before it")
+        joining, self._joining = self._joining, None
         self.counts[entry.account] = entry.account_sequence
         self.hashes[entry.account] = entry.hash
-        if not self._amounts_agree(entry):
+        if joining is not None and not self._debits(entry, joining):
+            self.find("wrong_tree", joining.sequence, "a root was put below another one, which was not debited for it")
+        if not self._amounts_agree(entry, joining):
             self.find("wrong_amounts", entry.sequence, f"the amounts are not those of this {entry.kind}")
         self.spent[entry.account] = self.spent[entry.account].plus(entry.amounts)
 
@@ -198,9 +214,23 @@ class Auditor:
         self.moment = max(self.moment, one.created)
         self.sequence, self.head = one.sequence, one.hash
 
-    def _amounts_agree(self, entry: Entry) -> bool:
+    def _debits(self, entry: Entry, joining: _Joining) -> bool:
+        """Whether an entry debits the upper root for the lower one."""
+        if entry.kind is not EntryKind.ADJUST or entry.account != joining.upper:
+            return False
+        details = json.loads(entry.details)
+        return bool((details.get("action"), details.get("account")) == ("join", joining.lower))
+
+    def _ends_before(self, entry: Entry) -> bool:
+        """Whether an account ended before the moment of an entry."""
+        grant = self.grants.get(entry.account)
+        return grant is not None and grant[-1] is not None and int(str(grant[-1])) <= entry.created
+
+    def _amounts_agree(self, entry: Entry, joining: _Joining | None) -> bool:
         query = entry.query_id
         if entry.kind is EntryKind.RESERVE and query is not None:
+            if self._ends_before(entry):
+                self.find("wrong_state", entry.sequence, "the account had ended before it was charged")
             again = entry.account in self.reserved[query]
             self.reserved[query][entry.account] = entry.amounts
             try:
@@ -228,7 +258,15 @@ class Auditor:
             self.granted[entry.account].append(details["limit"])
             self.shares[entry.account] = details.get("delta_shares", _FIRST)
             self.kinds[entry.account] = details["filter"]
-            self.grants[entry.account] = tuple(details.get(name) for name in _GRANTED)
+            self.grants[entry.account] = (
+                *(details.get(name) for name in _GRANTED),
+                details.get("space", details["dataset"]),
+                None if details.get("expires") is None else str(details["expires"]),
+            )
+        elif details.get("action") in ("space", "joined"):
+            self._moved(entry, details)
+        elif details.get("action") == "join":
+            return self._debited(entry, details, joining)
         elif details.get("action") == "limit":
             self._limit(entry, details["to"])
             self.limits[entry.account] = details["to"]
@@ -253,6 +291,38 @@ class Auditor:
             return
         if forgets_charges(spent.sums(), before, after, mixed=shares.get("mixed", 0)):
             self.find("wrong_limit", entry.sequence, "the account gets a branch that earlier charges are not in")
+
+    def _moved(self, entry: Entry, details: dict[str, str]) -> None:
+        """A root and all below it are in another space; where it was joined, below the root of that space."""
+        *_, before, _ = self.grants[entry.account]
+        if self.grants[entry.account][1] is not None:
+            self.find("wrong_tree", entry.sequence, "an account that is no root was moved")
+        for account, (dataset, parent, principal, name, space, expires) in list(self.grants.items()):
+            if space == before:
+                self.grants[account] = (dataset, parent, principal, name, details["space"], expires)
+        if details["action"] == "joined":
+            dataset, _, principal, name, space, expires = self.grants[entry.account]
+            self.grants[entry.account] = (dataset, details["parent"], principal, name, space, expires)
+            # What was charged before did not reach the root above: that one is debited with the sum of it.
+            charged = (query for query, amounts in self.reserved.items() if entry.account in amounts)
+            self.joined[entry.account] = frozenset(charged)
+            mixed = self._branches(entry.account).mixed_pure is not None
+            self._joining = _Joining(entry.account, details["parent"], self.spent[entry.account], mixed, entry.sequence)
+
+    def _debited(self, entry: Entry, details: dict[str, object], joining: _Joining | None) -> bool:
+        """Whether a root was debited with what the one below it had spent, and took the stricter limit."""
+        to = details["to"]
+        assert isinstance(to, dict)
+        before, other = self.limits[entry.account], self.limits.get(joining.lower if joining is not None else "")
+        self.limits[entry.account] = to
+        self.granted[entry.account].append(to)
+        if joining is None or other is None or joining.upper != entry.account:
+            return False
+        for name in ("epsilon", "delta"):
+            if Fraction(to[name]) != min(Fraction(before[name]), Fraction(other[name])):
+                self.find("wrong_limit", entry.sequence, "the limit of two roots together is not the stricter one")
+        mixed = self._branches(entry.account).mixed_pure is not None
+        return entry.amounts == joining.spent.carried(mixed_there=joining.mixed, mixed_here=mixed)
 
     def _keep(self, entry: Entry, query: str) -> None:
         """What the end of a query says was kept of it: once."""
@@ -291,13 +361,38 @@ class Auditor:
             self.find("wrong_limit", state.id, "the greatest limit is not that of the grants and adjustments")
         if state.frozen != (state.id in self.frozen):
             self.find("wrong_state", state.id, "the account is frozen without an entry that says so, or the reverse")
-        if self.grants.get(state.id) != (state.dataset, state.parent, state.principal, state.name):
-            self.find("wrong_owner", state.id, "dataset, place, owner or name are not those of the account's grant")
+        ends = None if state.expires is None else str(state.expires)
+        said = (state.dataset, state.parent, state.principal, state.name, state.space, ends)
+        if self.grants.get(state.id) != said:
+            self.find(
+                "wrong_owner", state.id, "dataset, place, owner, name or end are not those of the account's grant"
+            )
         parent = states.get(state.parent) if state.parent is not None else None
         if state.parent is not None and (
-            parent is None or parent.dataset != state.dataset or parent.depth != state.depth - 1
+            parent is None or parent.space != state.space or parent.depth != state.depth - 1
         ):
-            self.find("wrong_tree", state.id, "the account is not below an account of the same dataset")
+            self.find("wrong_tree", state.id, "the account is not below an account of the same unit space")
+
+    def _path(self, query: str, account: str, states: dict[str, AccountState]) -> set[str]:
+        """The accounts that a query was charged on: up to the root of then."""
+        path: set[str] = set()
+        identifier: str | None = account
+        while identifier is not None and identifier in states and identifier not in path:
+            path.add(identifier)
+            identifier = None if query in self.joined.get(identifier, ()) else states[identifier].parent
+        return path
+
+    def forest(self, states: dict[str, AccountState]) -> None:
+        """Every space has one root, and every dataset is in one space."""
+        if self._joining is not None:
+            self.find("wrong_tree", self._joining.sequence, "a root was put below another one, which was not debited")
+        roots: dict[str, str] = {}
+        spaces: dict[str, str] = {}
+        for state in states.values():
+            if state.parent is None and roots.setdefault(state.space, state.id) != state.id:
+                self.find("wrong_tree", state.id, "the unit space has a second root: a second budget")
+            if spaces.setdefault(state.dataset, state.space) != state.space:
+                self.find("wrong_tree", state.id, "the dataset is in two unit spaces: two budgets")
 
     def tree(self, states: dict[str, AccountState]) -> None:
         """A parent was charged at least what its children were charged together, reading apart.
@@ -322,13 +417,9 @@ class Auditor:
 
     def query(self, row: Columns, states: dict[str, AccountState]) -> None:
         """One query's state against its entries."""
-        path: set[str] = set()
+        path = self._path(row.id, row.account, states)
         if row.account in states and states[row.account].dataset != row.dataset:
             self.find("wrong_state", row.id, "it asked one dataset, and an account of another one pays")
-        identifier: str | None = row.account
-        while identifier is not None and identifier in states:
-            path.add(identifier)
-            identifier = states[identifier].parent
         cores = json.loads(row.cores)
         read = {account for item in cores.get("read", {}).values() for account in item["accounts"]}
         accounts = path if cores["charged"] else read & path

@@ -11,7 +11,6 @@ before it changes anything, so one that raises has no effect.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from sqlalchemy import Connection, Table
@@ -24,6 +23,7 @@ from accountant.direct import Direct
 from accountant.entry import GENESIS, ZERO, Amounts, entry_hash
 from accountant.errors import IllegalTransition, UnknownAccount, UnknownQuery
 from accountant.filter import Branches, Limit
+from accountant.needs import Needs
 from accountant.reading import paid_for
 from accountant.request import StoredRelease
 from accountant.rows import (
@@ -44,29 +44,6 @@ from accountant.tables import accounts, entries, queries, readings, releases
 __all__ = ["Batch", "Needs"]
 
 _NO_AMOUNTS: Final[Mapping[str, int]] = ZERO._asdict()
-
-
-@dataclass(slots=True)
-class Needs:
-    """What the operations of a batch will look at."""
-
-    accounts: set[str] = field(default_factory=set)
-    queries: set[str] = field(default_factory=set)
-    keys: set[tuple[str, str]] = field(default_factory=set)
-    cores: set[tuple[str, str]] = field(default_factory=set)
-    """Cores whose best release is wanted: of this principal ("" for everybody's), the core's key."""
-    shared: set[tuple[str, str, int]] = field(default_factory=set)
-    """Cores that others' releases may serve for a charge: the account that reads, the core's key, the least quality."""
-    charges: set[str] = field(default_factory=set)
-    siblings: set[tuple[str, str]] = field(default_factory=set)
-    """Accounts below this parent, of this principal."""
-    owned: set[str] = field(default_factory=set)
-    """Principals whose accounts are wanted, all of them."""
-    roots: bool = False
-    expired: bool = False
-    others: bool = False
-    accepts_loss: bool = False
-    """Whether the head may be older than the last durable one: for the step that acknowledges it."""
 
 
 class Batch:
@@ -102,9 +79,11 @@ class Batch:
         self._release_rows: list[Values] = []
         self._limits_changed: list[AccountState] = []
         self._frozen_changed: list[AccountState] = []
+        self._moved: list[AccountState] = []
+        self._open_beside: set[str] = set()
 
     def load(self, needs: Needs, parents: dict[str, str | None]) -> None:
-        """Locks the head and reads all that the operations need. `parents` remembers the tree, which never changes.
+        """Locks the head and reads all that the operations need. `parents` remembers the tree, as it was.
 
         Errors: LedgerBehind when the ledger has lost what was durable, unless an operation accepts that.
         """
@@ -163,6 +142,11 @@ class Batch:
             needs.accounts.update(read(str, statements.roots))
         for principal in sorted(needs.owned):
             needs.accounts.update(read(str, statements.owned, {"principal": principal}))
+        for dataset in sorted(needs.datasets):
+            needs.accounts.update(read(str, statements.of_dataset, {"dataset": dataset}))
+        for dataset, space in sorted(needs.moved):
+            needs.accounts.update(read(str, statements.in_spaces, {"dataset": dataset, "space": space}))
+            self._open_beside.update(read(str, statements.open_beside, {"dataset": dataset}))
 
     def _load_shared(self, account: str, core_key: str, least: int) -> list[CandidateRow]:
         """Releases of one core that may be read for a charge, with the accounts that paid; and the best one read."""
@@ -198,6 +182,11 @@ class Batch:
                 AccountState.from_row, self._direct.select(statements.accounts, statements.ids(everything))
             ):
                 self._accounts[state.id] = state
+                parents[state.id] = state.parent
+        # A root may have been put below another one since: what was read under the lock says so.
+        above_all = {state.parent for state in self._accounts.values() if state.parent is not None}
+        if above_all - self._accounts.keys():
+            self._load_accounts(above_all - self._accounts.keys(), parents)
 
     def _remember(self, query: QueryState) -> None:
         self._queries[query.id] = query
@@ -219,6 +208,23 @@ class Batch:
         path.reverse()
         return path
 
+    def accounts(self) -> list[AccountState]:
+        """Every account that was loaded or added."""
+        return list(self._accounts.values())
+
+    def is_open(self, accounts: Collection[str]) -> bool:
+        """Whether a query is open that one of these accounts pays, as far as `Needs.moved` asked for them."""
+        known = self._queries.values()
+        ended = {query.id for query in known if query.state is not QueryStatus.RESERVED}
+        reserved = any(query.account in accounts and query.id not in ended for query in known)
+        return reserved or bool(self._open_beside - ended)
+
+    def move_account(self, account: AccountState, *, parent: str | None, deeper: int, space: str) -> None:
+        """Another place in the tree, written at the end."""
+        account.parent, account.space = parent, space
+        account.depth += deeper
+        self._moved.append(account)
+
     def roots(self) -> list[AccountState]:
         """Every root that was loaded."""
         return [account for account in self._accounts.values() if account.parent is None]
@@ -228,13 +234,18 @@ class Batch:
         mine = [account for account in self._accounts.values() if account.principal == principal]
         return sorted(mine, key=lambda account: account.id)
 
-    def sibling(self, parent: str, principal: str) -> AccountState | None:
-        """The spendable account of a principal below a parent, as far as `Needs.siblings` asked for it."""
+    def sibling(self, parent: str, principal: str, dataset: str) -> AccountState | None:
+        """The spendable account of a principal below a parent, as far as `Needs.siblings` asked for it.
+
+        One that ends is none: a principal may have any number of envelopes (README.md of this room).
+        """
         return next(
             (
                 account
                 for account in self._accounts.values()
-                if account.parent == parent and account.principal == principal and not account.frozen
+                if (account.parent, account.principal, account.dataset) == (parent, principal, dataset)
+                and not account.frozen
+                and account.expires is None
             ),
             None,
         )
@@ -466,6 +477,11 @@ class Batch:
                 statements.update_frozen,
                 [{"key": account.id, "new_frozen": int(account.frozen)} for account in self._frozen_changed],
             )
+        if self._moved:
+            places = [
+                {"key": a.id, "new_parent": a.parent, "new_depth": a.depth, "new_space": a.space} for a in self._moved
+            ]
+            run(statements.update_places, places)
         changed = [account for account in self._accounts.values() if account.changed and not account.new]
         if changed:
             spent: list[Values] = [

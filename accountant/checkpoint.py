@@ -116,5 +116,6 @@ def _mark(stored: Mapping[str, object]) -> AccountMark:
         shares=shares,
         kind=str(stored["kind"]),
         frozen=bool(stored["frozen"]),
-        grant=tuple(grant),
+        # Of an earlier version: every dataset was a space of its own, and nothing ended.
+        grant=tuple(grant) if len(grant) > 4 else (*grant, grant[0], None),
     )

@@ -123,6 +123,16 @@ class Amounts(NamedTuple):
         """Both together."""
         return Amounts._make(map(add, self, other))
 
+    def carried(self, *, mixed_there: bool, mixed_here: bool) -> Amounts:
+        """What a root is debited with for another one that has spent this and is put below it (spaces.md).
+
+        Each sum as it is. Where charges were put into neither sum of a mixed branch, since that account has none, the
+        branch of this one no longer covers them: it becomes infinite.
+        """
+        if self == ZERO or mixed_there or not mixed_here:
+            return self
+        return self._replace(unbounded_mixed=self.unbounded_mixed + 1)
+
     def reversed_sign(self) -> Amounts:
         """The movement that reverses this one."""
         return Amounts(*(-amount for amount in self))

@@ -8,6 +8,8 @@ LedgerError
 ├── AccountChanged         the account's limit is not the one that the change was made for; nothing was changed
 ├── PriceMoved             the paying account would be charged more than was agreed, or nothing; nothing was spent
 ├── AccountFrozen          the account pays for nothing more; nothing was spent or changed
+├── AccountExpired         an account of the path has ended; nothing was spent or changed
+├── SpacesNotJoined        the dataset stays in its unit space; nothing was changed
 ├── UnknownQuery           no such query
 ├── IllegalTransition      the query is not in a state from which that step leads on; nothing was changed
 ├── LedgerBehind           the ledger is older than its high-water mark; nothing is spent until it is acknowledged
@@ -32,6 +34,7 @@ from accountant.states import QueryStatus
 __all__ = [
     "AccountChanged",
     "AccountExists",
+    "AccountExpired",
     "AccountFrozen",
     "BudgetExhausted",
     "IdempotencyConflict",
@@ -45,6 +48,7 @@ __all__ = [
     "NotMigrated",
     "PriceMoved",
     "SchemaTooNew",
+    "SpacesNotJoined",
     "UnknownAccount",
     "UnknownQuery",
     "WeakDurability",
@@ -128,6 +132,24 @@ class AccountFrozen(LedgerError):
     def __init__(self, account: str) -> None:
         self.account = account
         super().__init__(f'account "{account}" is frozen')
+
+
+class AccountExpired(LedgerError):
+    """`account` has ended: what it spent stays, and it pays for nothing more."""
+
+    def __init__(self, account: str) -> None:
+        self.account = account
+        super().__init__(f'account "{account}" has ended')
+
+
+class SpacesNotJoined(LedgerError):
+    """A dataset was not moved to another unit space. `why` is a sentence; nothing has changed."""
+
+    def __init__(self, dataset: str, space: str, *, why: str) -> None:
+        self.dataset = dataset
+        self.space = space
+        self.why = why
+        super().__init__(f'dataset "{dataset}" was not moved to the unit space "{space}": {why}')
 
 
 class UnknownQuery(LedgerError):

@@ -146,6 +146,8 @@ def _account(state: AccountState) -> Line:
         "entries": state.entries,
         "hash": state.hash,
         "frozen": state.frozen,
+        "space": state.space,
+        "expires": state.expires,
     }
 
 

@@ -17,21 +17,18 @@ from typing import NoReturn, TypeVar
 from sqlalchemy import Connection, insert, inspect, select
 from sqlalchemy.exc import DBAPIError
 
-from accountant.account import Account, DeltaShares, FilterKind, Limit
+from accountant.accounts import Accounts, new_account_id, require_text
 from accountant.acts import hash_at
-from accountant.beside import Beside
 from accountant.connection import open_engine, parse_url, sqlite_path
 from accountant.continuity import Continuity, Head, OpenedFile
 from accountant.entry import from_micros, to_micros
 from accountant.errors import LedgerBehind, LedgerRejected, LedgerUnavailable, NotMigrated, SchemaTooNew
-from accountant.filter import DEFAULT_SHARES
-from accountant.freezing import BesideFrozen, Freeze, Unfreeze
 from accountant.highwater import HighWater, Mark
 from accountant.instance import OwnerLock
 from accountant.operation import Operation
-from accountant.operations import Acknowledge, ChangeLimit, CreateAccount, Fail, Post, Recover, Touch, Void
-from accountant.reads import Reads, charges_of
-from accountant.request import Reserved, ReserveRequest, SharedAnswer, StoredRelease, storable
+from accountant.operations import Acknowledge, Fail, Post, Recover, Touch, Void
+from accountant.reads import charges_of
+from accountant.request import Reserved, ReserveRequest, SharedAnswer, StoredRelease
 from accountant.reserving import Repeat, Reserve, ReserveOutcome
 from accountant.states import QueryStatus
 from accountant.tables import SCHEMA, entries, instances, ledger_meta
@@ -42,16 +39,13 @@ __all__ = ["Ledger", "checked_identity", "new_account_id", "utc_now"]
 
 Written = TypeVar("Written")
 
-TEXT_MAX = 1000
-"""Longest name, actor or reason."""
-
 
 def utc_now() -> datetime.datetime:
     """The system's clock in UTC."""
     return datetime.datetime.now(datetime.UTC)
 
 
-class Ledger(Reads):
+class Ledger(Accounts):
     """One ledger, opened for writing by one process. Safe to share between threads; not across a fork.
 
     Requires: the database was migrated (`migrations.upgrade`). `instance` is a name for people; every start gets an
@@ -134,103 +128,6 @@ class Ledger(Reads):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    # Accounts
-
-    def create_account(
-        self,
-        *,
-        dataset: str,
-        parent: str | None,
-        principal: str | None,
-        name: str,
-        limit: Limit,
-        filter: FilterKind,
-        actor: str,
-        shares: DeltaShares = DEFAULT_SHARES,
-        id: str | None = None,
-        request: str | None = None,
-        beside: Beside | None = None,
-    ) -> Account:
-        """Opens an account and writes its grant. A dataset has one root (`parent` None), which every charge reaches.
-
-        `shares` divides the delta of every limit that it will have; a pure account has none to divide. `id` is a fresh
-        one of `new_account_id`. `request` is the budget request that it was opened for, and `beside` writes what goes
-        with it into other tables.
-        Errors: ValueError for a second root, a parent of another dataset, too deep a tree, an empty name, or a limit
-        that does not suit the filter; UnknownAccount for the parent; AccountExists when the principal has an account
-        below this parent that is not frozen.
-        """
-        for text in (dataset, name, actor):
-            _require_text(text)
-        return self._write(
-            CreateAccount(
-                id=new_account_id() if id is None else id,
-                dataset=dataset,
-                parent=parent,
-                principal=principal,
-                account_name=name,
-                limit=limit,
-                filter=filter,
-                shares=shares,
-                actor=actor,
-                request=request,
-                beside=beside,
-            )
-        )
-
-    def change_limit(
-        self,
-        account: str,
-        limit: Limit,
-        *,
-        actor: str,
-        reason: str,
-        expected: int | None = None,
-        request: str | None = None,
-        beside: Beside | None = None,
-    ) -> Account:
-        """Raises or lowers a limit, with an `adjust` entry; the budgets of the branches follow from the new limit.
-
-        What was spent stays. An account that has spent more than a lowered limit admits nothing. The guarantee of an
-        account is that of its greatest epsilon and its greatest delta ever, because each branch's budget grows with
-        both (README.md of this room). `expected` is the revision that the caller has seen; `request` and `beside` are
-        as for `create_account`. Errors: UnknownAccount;
-        AccountChanged when the revision is another one, AccountFrozen; ValueError for an unsuitable limit or an empty
-        reason.
-        """
-        _require_text(actor)
-        _require_text(reason)
-        return self._write(
-            ChangeLimit(
-                account=account,
-                limit=limit,
-                actor=actor,
-                reason=reason,
-                expected=expected,
-                request=request,
-                beside=beside,
-            )
-        )
-
-    def freeze(self, principal: str, *, actor: str, reason: str, beside: BesideFrozen) -> tuple[str, ...]:
-        """Freezes every account of a principal, each with an `adjust` entry, and returns those that it froze now.
-
-        What is reserved stays reserved. `beside` writes, in the same transaction, what goes with the act into other
-        tables. Errors: those of `beside`; ValueError for an empty text.
-        """
-        _require_text(actor)
-        _require_text(reason)
-        return self._write(Freeze(principal=principal, actor=actor, reason=reason, beside=beside))
-
-    def unfreeze(
-        self, principal: str, accounts: Collection[str], *, actor: str, reason: str, beside: BesideFrozen
-    ) -> tuple[str, ...]:
-        """Lets these accounts of a principal pay again, but for those that another one replaced. As `freeze`."""
-        _require_text(actor)
-        _require_text(reason)
-        again = tuple(sorted(accounts))
-        return self._write(Unfreeze(principal=principal, accounts=again, actor=actor, reason=reason, beside=beside))
 
     # Queries
 
@@ -357,8 +254,8 @@ class Ledger(Reads):
         Nothing is given back by this; whoever knows what was spent lowers the limits as well.
         Errors: ValueError when the ledger is not behind or a text is missing.
         """
-        _require_text(actor)
-        _require_text(reason)
+        require_text(actor)
+        require_text(reason)
         if self._behind is None or self._writer is None:
             raise ValueError("the ledger is not behind its high-water mark")
         if "file" in self._behind:
@@ -490,11 +387,6 @@ class Ledger(Reads):
             self._high_water.write(Mark(self.identity, head.sequence, head.hash, head.epoch), lower=lower)
 
 
-def new_account_id() -> str:
-    """A fresh identifier of an account."""
-    return f"b_{secrets.token_hex(10)}"
-
-
 def checked_identity(connection: Connection) -> tuple[str, Head]:
     """The ledger's name and its head, when this program may write it."""
     if not inspect(connection).has_table(ledger_meta.name):
@@ -513,8 +405,3 @@ def _head(connection: Connection) -> Head:
     """The last entry and the ledger's time."""
     meta = ledger_meta.c
     return Head(*connection.execute(select(meta.sequence, meta.hash, meta.epoch)).one())
-
-
-def _require_text(text: str) -> None:
-    if not isinstance(text, str) or not text.strip() or len(text) > TEXT_MAX or not storable(text):
-        raise ValueError(f"a name, an actor or a reason has between 1 and {TEXT_MAX} characters and no NUL")

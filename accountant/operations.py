@@ -16,6 +16,7 @@ from accountant.entry import EMPTY, GENESIS, ZERO, Kept, body_hash, canonical_js
 from accountant.errors import (
     AccountChanged,
     AccountExists,
+    AccountExpired,
     AccountFrozen,
 )
 from accountant.filter import DEFAULT_SHARES, DeltaShares, FilterKind, Limit, forgets_charges, split_limit
@@ -47,11 +48,14 @@ class CreateAccount:
     shares: DeltaShares = DEFAULT_SHARES
     request: str | None = None
     beside: Beside | None = None
+    space: str | None = None
+    expires: int | None = None
     name: str = "create_account"
     query_ids: tuple[str, ...] = ()
 
     def needs(self, needs: Needs) -> None:
-        """The parent, or all roots."""
+        """The parent, or all roots; and an account of the dataset, which says in which unit space it is."""
+        needs.datasets.add(self.dataset)
         if self.parent is None:
             needs.roots = True
         else:
@@ -61,20 +65,7 @@ class CreateAccount:
 
     def apply(self, batch: Batch) -> Account:
         """Adds the account and its grant."""
-        depth = 0
-        if self.parent is None:
-            if any(root.dataset == self.dataset for root in batch.roots()):
-                raise ValueError("the dataset has a root account; a second one would double the budget of its people")
-        else:
-            parent = batch.account(self.parent)
-            if parent.dataset != self.dataset:
-                raise ValueError("an account belongs to the dataset of its parent")
-            depth = parent.depth + 1
-            if depth >= DEPTH_MAX:
-                raise ValueError(f"accounts are nested at most {DEPTH_MAX} deep")
-            other = None if self.principal is None else batch.sibling(self.parent, self.principal)
-            if other is not None:
-                raise AccountExists(other.id)
+        space, depth = self._place(batch)
         state = AccountState(
             id=self.id,
             dataset=self.dataset,
@@ -91,6 +82,8 @@ class CreateAccount:
             hash=GENESIS,
             created=batch.now,
             greatest=self.limit,
+            space=space,
+            expires=self.expires,
         )
         details: dict[str, Json] = {
             "actor": self.actor,
@@ -106,9 +99,47 @@ class CreateAccount:
         if self.request is not None:
             details["request"] = self.request
         batch.write_beside(self.beside)
+        if space != self.dataset:
+            details["space"] = space
+        if self.expires is not None:
+            details["expires"] = self.expires
         batch.add_account(state)
         batch.add_entry(state, EntryKind.GRANT, query_id=None, details=canonical_json(details))
         return state.account()
+
+    def _place(self, batch: Batch) -> tuple[str, int]:
+        """The unit space and the depth. Errors: UnknownAccount, AccountExists, AccountFrozen, ValueError."""
+        elsewhere = {account.space for account in batch.accounts() if account.dataset == self.dataset}
+        if self.parent is None:
+            space = self.space or self.dataset
+            if self.principal is not None or self.expires is not None:
+                raise ValueError("a root account belongs to nobody and never ends")
+            if any(root.space == space for root in batch.roots()):
+                raise ValueError("the dataset has a root account; a second one would double the budget of its people")
+            depth = 0
+        else:
+            parent = batch.account(self.parent)
+            space, depth = parent.space, parent.depth + 1
+            if self.space not in (None, space):
+                raise ValueError("an account belongs to the unit space of its parent")
+            if self.space is None and parent.dataset != self.dataset:
+                raise ValueError("an account belongs to the dataset of its parent")
+            if any(above.frozen for above in batch.path(parent.id)):
+                raise AccountFrozen(parent.id)
+            if depth >= DEPTH_MAX:
+                raise ValueError(f"accounts are nested at most {DEPTH_MAX} deep")
+            if any(above.expires is not None and above.expires <= batch.now for above in batch.path(parent.id)):
+                raise AccountExpired(parent.id)
+            if self.expires is not None and self.expires <= batch.now:
+                raise ValueError("an account cannot end before it begins")
+            other = None
+            if self.principal is not None and self.expires is None:
+                other = batch.sibling(self.parent, self.principal, self.dataset)
+            if other is not None:
+                raise AccountExists(other.id)
+        if elsewhere - {space}:
+            raise ValueError("the dataset was opened in another unit space, and stays there with what was spent")
+        return space, depth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

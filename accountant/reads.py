@@ -107,13 +107,12 @@ class Reads:
             raise UnknownAccount(account)
         return found[0]
 
-    def accounts(self, *, dataset: str | None = None, principal: str | None = None) -> list[Account]:
-        """All accounts, or those of a dataset or of a principal; roots first."""
-        conditions: list[ColumnElement[bool]] = []
-        if dataset is not None:
-            conditions.append(accounts.c.dataset == dataset)
-        if principal is not None:
-            conditions.append(accounts.c.principal == principal)
+    def accounts(
+        self, *, dataset: str | None = None, principal: str | None = None, space: str | None = None
+    ) -> list[Account]:
+        """All accounts, or those of a dataset, of a principal, of a unit space; roots first."""
+        asked = {"dataset": dataset, "principal": principal, "space": space}
+        conditions = [accounts.c[name] == value for name, value in asked.items() if value is not None]
         with self._read() as connection:
             return self._accounts(connection, *conditions)
 

@@ -12,7 +12,14 @@ from functools import lru_cache
 
 from accountant.batch import Batch, Needs
 from accountant.entry import Amounts, canonical_json
-from accountant.errors import AccountFrozen, BudgetExhausted, IdempotencyConflict, PriceMoved, UnknownAccount
+from accountant.errors import (
+    AccountExpired,
+    AccountFrozen,
+    BudgetExhausted,
+    IdempotencyConflict,
+    PriceMoved,
+    UnknownAccount,
+)
 from accountant.filter import Sums
 from accountant.reading import Read, choose_candidate
 from accountant.request import Base, CoreCharge, ReserveRequest, Reuse, SharedAnswer
@@ -147,12 +154,17 @@ class _Request(ABC):
         )
 
     def _path(self, batch: Batch) -> list[AccountState]:
-        """The accounts that pay, root first. Errors: UnknownAccount, also for somebody else's; AccountFrozen."""
+        """The accounts that pay, root first.
+
+        Errors: UnknownAccount, also for somebody else's; AccountFrozen and AccountExpired, also of one above.
+        """
         path = batch.path(self.request.account)
         if path[-1].principal is not None and path[-1].principal != self.request.principal:
             raise UnknownAccount(self.request.account)
-        if path[-1].frozen:
+        if any(account.frozen for account in path):
             raise AccountFrozen(self.request.account)
+        if any(account.expires is not None and account.expires <= batch.now for account in path):
+            raise AccountExpired(self.request.account)
         return path
 
     def _choose(self, batch: Batch, path: list[AccountState]) -> Chosen:

@@ -77,6 +77,9 @@ class AccountState:
         self.spent = self.spent.plus(amounts)
         self._sums = None
 
+    space: str = ""
+    expires: int | None = None
+
     def account(self, *, reserved: Sums | None = None) -> Account:
         """The account as the rest of the program knows it."""
         return Account(
@@ -90,6 +93,8 @@ class AccountState:
             shares=self.shares,
             branches=self.branches,
             created=from_micros(self.created),
+            space=self.space,
+            expires=None if self.expires is None else from_micros(self.expires),
             greatest=self.greatest,
             frozen=self.frozen,
             revision=self.revision,
@@ -147,6 +152,8 @@ class AccountState:
             greatest=_limit(read.greatest_epsilon, read.greatest_delta),
             frozen=bool(read.frozen),
             revision=read.revision,
+            space=read.space,
+            expires=read.expires,
         )
 
     def row(self) -> Values:
@@ -183,6 +190,8 @@ class AccountState:
             "greatest_delta": int(self.greatest.delta / ATTO),
             "window_rule": self.window_rule,
             "window_spent": self.window_spent,
+            "space": self.space,
+            "expires": self.expires,
         }
 
 

@@ -95,6 +95,8 @@ class AccountRow(NamedTuple):
     revision: int
     greatest_epsilon: int
     greatest_delta: int
+    space: str
+    expires: int | None
     spent_pure: int
     spent_delta: int
     spent_rho: int
@@ -195,6 +197,15 @@ class Statements:
             )
         )
         self.owned = compiled(select(accounts.c.id).where(accounts.c.principal == bindparam("principal")))
+        self.of_dataset = compiled(select(accounts.c.id).where(accounts.c.dataset == bindparam("dataset"))) + " LIMIT 1"
+        around = accounts.alias("around")
+        beside = around.c.space.in_(select(accounts.c.space).where(accounts.c.dataset == bindparam("dataset")))
+        self.in_spaces = compiled(select(around.c.id).where(or_(beside, around.c.space == bindparam("space"))))
+        self.open_beside = compiled(
+            select(queries.c.id)
+            .join(around, around.c.id == queries.c.account)
+            .where(queries.c.state == literal_column(f"'{QueryStatus.RESERVED}'"), beside)
+        )
         self.roots = compiled(select(accounts.c.id).where(accounts.c.parent.is_(None)))
         self.queries = compiled(select(*_QUERY_COLUMNS).where(self._in(queries.c.id, "ids")))
         self.keys = compiled(self._by_keys())
@@ -275,6 +286,11 @@ class Statements:
         )
         self.update_frozen = compiled(
             update(accounts).where(accounts.c.id == bindparam("key")).values(frozen=bindparam("new_frozen"))
+        )
+        self.update_places = compiled(
+            update(accounts)
+            .where(accounts.c.id == bindparam("key"))
+            .values({name: bindparam(f"new_{name}") for name in ("parent", "depth", "space")})
         )
         self.update_head = compiled(
             update(ledger_meta).values(

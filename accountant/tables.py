@@ -47,7 +47,7 @@ __all__ = [
     "releases",
 ]
 
-SCHEMA = 10
+SCHEMA = 11
 """Version of the ledger's tables that this code reads and writes; `ledger_meta.schema` must be equal."""
 
 NAMING_CONVENTION = {
@@ -117,6 +117,8 @@ acts = Table(
 )
 """Acts of administrators, append-only, numbered and chained together with the entries (accountant/acts.py)."""
 
+_ONE_ACCOUNT = "principal IS NOT NULL AND parent IS NOT NULL AND frozen = 0 AND expires IS NULL"
+
 accounts = Table(
     "accounts",
     metadata,
@@ -160,6 +162,8 @@ accounts = Table(
     Column("unbounded_mixed", BigInteger, nullable=False, server_default="0"),
     Column("window_rule", Text, nullable=True),
     Column("window_spent", Text, nullable=True),
+    Column("space", Text, nullable=False, server_default=""),
+    Column("expires", BigInteger, nullable=True),
     CheckConstraint("(parent IS NULL) = (depth = 0)", name="root"),
     CheckConstraint(_one_of("filter", ("pure", "approximate")), name="filter"),
     CheckConstraint("limit_epsilon > 0 AND limit_delta >= 0", name="limit"),
@@ -187,23 +191,26 @@ accounts = Table(
         "spent_mixed_pure >= 0 AND spent_mixed_mu_squared >= 0 AND unbounded_mixed >= 0", name="spent_mixed"
     ),
     # Of roots only (WHERE parent IS NULL): said in the migration, for naming a database here loads its dialect.
-    Index("uq_accounts_root", "dataset", unique=True),
+    Index("uq_accounts_root", "space", unique=True),
     Index(
         "uq_accounts_principal",
         "parent",
         "principal",
+        "dataset",
         unique=True,
-        sqlite_where=text("principal IS NOT NULL AND parent IS NOT NULL AND frozen = 0"),
-        postgresql_where=text("principal IS NOT NULL AND parent IS NOT NULL AND frozen = 0"),
+        sqlite_where=text(_ONE_ACCOUNT),
+        postgresql_where=text(_ONE_ACCOUNT),
     ),
     Index("ix_accounts_dataset", "dataset"),
     Index("ix_accounts_parent", "parent"),
     Index("ix_accounts_principal", "principal"),
+    Index("ix_accounts_space", "space"),
 )
 """The tree of accounts. `budget_*` are the branches of the filter; `spent_*`, `unbounded_*` a cache of the entries.
 
-`frozen` is 1 for an account that pays for nothing more; `revision` counts the limits it had, and `greatest_*` are the
-greatest epsilon and the greatest delta among them.
+`frozen` is 1 for an account that pays for nothing more, and one with `expires` ends at that moment; `revision` counts
+the limits it had, and `greatest_*` are the greatest epsilon and the greatest delta among them. `space` is the unit
+space, the same in a whole tree, which bounds what is lost of its units in whichever dataset.
 """
 
 queries = Table(

@@ -309,6 +309,9 @@ class Account:
         self.dataset, self.parent = grant["dataset"], grant["parent"]
         self.name, self.principal = grant["name"], grant["principal"]
         self.kind, self.shares = grant["filter"], grant.get("delta_shares", FIRST_SHARES)
+        self.space, self.expires = grant.get("space", grant["dataset"]), grant.get("expires")
+        self.joined = 0  # the entry that put it below another root
+        self.second = False  # frozen because its owner had another one: accounts below it went on
         self.limits: list[tuple[int, int]] = []
         self.budgets: dict[str, int | None] = {}
         self.spent, self.entries, self.hash, self.frozen = ZERO, 0, GENESIS, False
@@ -394,7 +397,7 @@ class Query:
         self.closed: dict[str, str] = {}
         self.kept: Line = {}
         self.opened, self.ended = 0, 0  # the first entry that charges it, and the last that ends it
-        self.frozen: set[str] = set()  # accounts that were frozen when they were charged
+        self.frozen: set[str] = set()  # accounts that were frozen, or had ended, when they were charged
 
     @property
     def stands(self) -> bool:
@@ -422,6 +425,7 @@ class Verifier:
         self.header: Line = {}
         self.ended = False
         self.first_kept = 0  # the first end of a query that names what was kept
+        self.joining: tuple[str, str, tuple[int, ...], bool] | None = None  # lower root, upper one, what it had spent
         self.counts: dict[str, int] = defaultdict(int)
         self._digest = hashlib.sha256()
 
@@ -533,10 +537,13 @@ class Verifier:
         if (line["account_sequence"], line["account_previous"]) != (account.entries + 1, account.hash):
             self.find("broken_chain", sequence, f"it does not follow the entry of account {name} before it")
         account.entries, account.hash = line["account_sequence"], line["hash"]
+        if self.joining is not None and (details.get("action"), name) != ("join", self.joining[1]):
+            self.find("wrong_tree", sequence, f"root {self.joining[0]} was joined, and the one above was not debited")
+            self.joining = None
         if len(amounts) != len(AMOUNTS) or not self._agrees(line, account, amounts, details):
             self.find("wrong_amounts", sequence, f"its amounts are not those of this {line['kind']}")
         account.spent = tuple(a + b for a, b in zip(account.spent, amounts, strict=True))
-        if line["kind"] == "reserve" and not account.within():
+        if (line["kind"] == "reserve" or (any(amounts) and line["kind"] == "adjust")) and not account.within():
             self.find("over_limit", sequence, f"account {name} admitted more than its limit allows")
         if min(account.spent) < 0:
             self.find("wrong_amounts", sequence, f"account {name} has spent less than nothing")
@@ -593,11 +600,16 @@ class Verifier:
 
     def _grant(self, sequence: int, name: str, details: Line) -> None:
         above = self.accounts.get(details["parent"])
-        roots = [one for one in self.accounts.values() if one.parent is None and one.dataset == details["dataset"]]
+        dataset, space = details["dataset"], details.get("space", details["dataset"])
+        roots = [one for one in self.accounts.values() if one.parent is None and one.space == space]
         if details["parent"] is None and roots:
-            self.find("wrong_tree", sequence, f"dataset {details['dataset']} has a second root: a second budget")
-        if details["parent"] is not None and (above is None or above.dataset != details["dataset"]):
-            self.find("wrong_tree", sequence, "the account is not below an account of the same dataset")
+            self.find("wrong_tree", sequence, f"unit space {space} has a second root: a second budget")
+        if details["parent"] is not None and (above is None or above.space != space):
+            self.find("wrong_tree", sequence, "the account is not below an account of the same unit space")
+        if any(one.space != space for one in self.accounts.values() if one.dataset == dataset):
+            self.find("wrong_tree", sequence, f"dataset {dataset} is in two unit spaces: two budgets")
+        if details.get("expires") is not None and type(details["expires"]) is not int:
+            raise TypeError("an end is a whole number of microseconds")
         if name in self.accounts:
             self.find("wrong_limit", sequence, f"account {name} is granted twice")
             return
@@ -605,12 +617,13 @@ class Verifier:
         if len(self.path(name)) > DEPTH_MAX:
             self.find("wrong_tree", sequence, f"more than {DEPTH_MAX} accounts on one path")
 
-    def path(self, name: str | None) -> list[str]:
-        """The account, the one above it, and so on to the root."""
+    def path(self, name: str | None, opened: int = 0) -> list[str]:
+        """The account, the one above it, and so on to the root; to that of then, for what began with entry `opened`."""
         found: list[str] = []
         while name is not None and name in self.accounts and name not in found:
             found.append(name)
-            name = self.accounts[name].parent
+            mine = self.accounts[name]
+            name = None if opened and opened < mine.joined else mine.parent
         return found
 
     def _agrees(self, line: Line, account: Account, amounts: tuple[int, ...], details: Line) -> bool:
@@ -622,7 +635,7 @@ class Verifier:
             known.read[line["account"]] = details.get("read", [])
             known.opened = known.opened or line["sequence"]
             account.uncounted |= account.budgets["mixed_pure"] is None
-            if account.frozen:
+            if account.frozen or (account.expires is not None and account.expires <= line["created"]):
                 known.frozen.add(line["account"])
             if (known.charged, known.reused) != (details["charged"], details["reused"]):
                 self.find("wrong_path", line["sequence"], f"query {query} is charged otherwise in another account")
@@ -651,7 +664,40 @@ class Verifier:
             return amounts == (back if kind == "void" else ZERO)
         if kind == "adjust":
             self._adjusted(line, account, details)
+            if details["action"] == "join":
+                return self._debited(line, account, amounts, details)
         return amounts == ZERO and kind in ("grant", "adjust")
+
+    def _moved(self, line: Line, account: Account, details: Line) -> None:
+        """A root, and all below it, in another unit space; where it was joined, below the root of that one."""
+        if account.parent is not None or not isinstance(details["space"], str):
+            self.find("wrong_tree", line["sequence"], "an account that is no root was moved")
+        before = account.space
+        for one in self.accounts.values():
+            if one.space == before:
+                one.space = details["space"]
+        if details["action"] == "joined":
+            above = self.accounts.get(details["parent"])
+            if above is None or above is account or above.space != account.space or above.kind != account.kind:
+                self.find("wrong_tree", line["sequence"], "it was not put below the root of that unit space")
+            account.parent, account.joined = details["parent"], line["sequence"]
+            mixed = account.budgets["mixed_pure"] is not None
+            self.joining = (line["account"], details["parent"], account.spent, mixed)
+        elif sum(one.parent is None and one.space == details["space"] for one in self.accounts.values()) > 1:
+            self.find("wrong_tree", line["sequence"], f"unit space {details['space']} has two roots: two budgets")
+
+    def _debited(self, line: Line, account: Account, amounts: tuple[int, ...], details: Line) -> bool:
+        """Whether the upper of two roots was debited with all that the lower one had spent, and is the stricter."""
+        joining, self.joining = self.joining, None
+        if joining is None or (joining[0], joining[1]) != (details["account"], line["account"]):
+            return False
+        was, other, now = account.limits[-2], self.accounts[joining[0]].limits[-1], account.limits[-1]
+        if now != (min(was[0], other[0]), min(was[1], other[1])):
+            self.find("wrong_limit", line["sequence"], "the limit of two roots together is not the stricter one")
+        spent = list(joining[2])
+        if any(spent) and not joining[3] and account.budgets["mixed_pure"] is not None:
+            spent[9] += 1  # charges that are in neither sum of a mixed branch
+        return amounts == tuple(spent)
 
     def _charged(self, line: Line, account: Account, amounts: tuple[int, ...]) -> bool:
         """Whether a charge has the amounts of its events, and is where it belongs in the mixed branch."""
@@ -675,7 +721,7 @@ class Verifier:
     def _adjusted(self, line: Line, account: Account, details: Line) -> None:
         when, who, why = day(line["created"]), details.get("actor", "?"), details.get("reason", "")
         name = f"{account.dataset}, account {account.name} ({line['account']})"
-        if details["action"] == "limit":
+        if details["action"] in ("limit", "join"):
             before = [Fraction(details["from"][one]) * unit for one, unit in (("epsilon", PICO), ("delta", ATTO))]
             if any(was != now for was, now in zip(before, account.limits[-1], strict=True)):
                 self.find("wrong_limit", line["sequence"], "the limit that it changes was another one")
@@ -684,10 +730,18 @@ class Verifier:
             if without and account.uncounted and account.budgets["mixed_pure"] is not None and any(account.spent):
                 self.find("over_limit", line["sequence"], f"account {account.name} gets a branch that missed charges")
             was, now = pair(account.limits[-2]), pair(account.limits[-1])
-            asked = f" for request {details['request']}" if "request" in details else ""
-            self.acts.append(f"{when}: {who} changed the limit of {name} from {was} to {now}{asked}: {why}")
+            if details["action"] == "join":
+                told = f"{when}: {who} put account {details['account']} below {name}, with all that it had spent"
+                self.acts.append(f"{told}; the limit was {was} and is {now}: {why}")
+            else:
+                asked = f" for request {details['request']}" if "request" in details else ""
+                self.acts.append(f"{when}: {who} changed the limit of {name} from {was} to {now}{asked}: {why}")
+        elif details["action"] in ("space", "joined"):
+            self._moved(line, account, details)
+            if details["action"] == "space":
+                self.acts.append(f"{when}: {who} moved {name} to the unit space {details['space']}: {why}")
         elif details["action"] == "freeze":
-            account.frozen = True
+            account.frozen, account.second = True, "kept" in details
             self.acts.append(f"{when}: {name} was frozen by {who}: it pays for nothing more: {why}")
         elif details["action"] == "unfreeze":
             account.frozen = False
@@ -743,8 +797,9 @@ class Verifier:
             short = 0 if most is None or branch != "rho" else 1 + most // 10**12
             if budget != most and (budget is None or most is None or not most - short <= budget <= most):
                 self.find("wrong_limit", name, f"the budget {branch} does not follow from the limit")
-        place = (said["dataset"], said["parent"], said["principal"], said["name"], bool(said["frozen"]))
-        if place != (mine.dataset, mine.parent, mine.principal, mine.name, mine.frozen):
+        place = (said["dataset"], said["parent"], said["principal"], said["name"], bool(said["frozen"]),
+                 said.get("space", said["dataset"]), said.get("expires"))  # fmt: skip
+        if place != (mine.dataset, mine.parent, mine.principal, mine.name, mine.frozen, mine.space, mine.expires):
             self.find("wrong_tree", name, "place, owner or state are not those of its entries")
 
     def _query(self, name: str) -> None:
@@ -753,7 +808,7 @@ class Verifier:
             self.find("wrong_state", name, "entries charge a query that the export does not have")
             return
         cores = parsed(said["cores"])
-        path = self.path(said["account"])
+        path = self.path(said["account"], mine.opened if mine is not None else 0)
         if said["dataset"] != self.accounts[said["account"]].dataset:
             self.find("wrong_path", name, "it asked one dataset, and an account of another one pays")
         owner = self.accounts[said["account"]].principal
@@ -770,8 +825,8 @@ class Verifier:
             if (mine.charged, mine.reused) != (cores["charged"], cores["reused"]):
                 self.find("wrong_state", name, "the query says that it measured something else than its entries")
             self._measured(name, mine, cores)
-            if said["account"] in mine.frozen:
-                self.find("over_limit", name, "the account that pays was frozen before")
+            if any(one == said["account"] or not self.accounts[one].second for one in mine.frozen):
+                self.find("over_limit", name, "an account that pays was frozen or had ended before")
         closing = {"settled": "post", "failed_charged": "fail", "failed_void": "void", "reserved": None}[said["state"]]
         if wanted and mine is not None and mine.closed != ({} if closing is None else dict.fromkeys(wanted, closing)):
             self.find("wrong_state", name, f"the query is {said['state']}, and its entries say otherwise")
@@ -852,13 +907,16 @@ class Verifier:
             made = self.queries.get(said["query"])
             cores = [] if made is None else [one for one in made.charged if one["core_key"] == said["core_key"]]
             following = cores[0].get("base", {}).get("release") if cores else None
-        paid: set[str] | None = None
+        paid: set[str] = set()
         for one in reversed(chain):
             made = self.queries.get(self.releases[one]["query"])
             measured = set(made.reserved) if made is not None and made.stands else set()
             readers = {account for account, read in self.readings if read == one}
-            paid = (measured if paid is None else paid & measured) | readers
-        return paid or set()
+            paid = (measured if one == chain[-1] else paid & measured) | readers
+            # A root that was joined brought what it had paid for to the one above: that was debited with its sum.
+            for account in [account for account in paid if self.accounts[account].joined]:
+                paid.update(self.path(account))
+        return paid
 
     # In words
 
@@ -916,7 +974,11 @@ class Verifier:
         small = math.exp(-min(float(exact), 700))
         guess = math.ceil((1 + delta / ATTO * small) / (1 + small) * 10**6) / 10**4
         besides = f"except with a chance of {decimal_text(delta, ATTO)}" if delta else "without exception"
-        yield f"Dataset {account.dataset}: worst-case loss per person {pair((epsilon, delta))}."
+        datasets = sorted({one.dataset for one in self.accounts.values() if one.space == account.space})
+        what = f"Dataset {account.dataset}"
+        if datasets != [account.space]:
+            what = f"Unit space {account.space} (datasets {', '.join(datasets)})"
+        yield f"{what}: worst-case loss per person {pair((epsilon, delta))}."
         yield "  Whoever puts together everything that was ever answered about it sees no outcome that is more"
         yield f"  than {factor} times as likely with a person's rows as without them, {besides}."
         yield "  Who tosses a coin for whether somebody is in the data, and then guesses, is right at most"
@@ -929,8 +991,9 @@ class Verifier:
         if sessions:
             yield f"  {sessions:,} sessions were charged in whole when they were opened, whatever they go on to say."
         for below, other in self.accounts.items():
-            if other.dataset == account.dataset and other.parent is not None:
-                yield f"  Account {other.name} ({below}): at most {pair(other.greatest)}; used {percent(other.used())}."
+            if other.space == account.space and other.parent is not None:
+                whose = f"{other.name} ({below})" + (f" of {other.dataset}" if len(datasets) > 1 else "")
+                yield f"  Account {whose}: at most {pair(other.greatest)}; used {percent(other.used())}."
         yield "  An account below speaks of its own answers alone; of people who tell each other, only the first line."
         yield ""
 

@@ -312,7 +312,8 @@ class OwnStatistic:
 class Dataset:
     """A dataset as analysts see it, at one version of its policy and one version of its data.
 
-    `public` is what is known of the rows of its public tables; it follows from the version of the data.
+    `public` is what is known of the rows of its public tables; it follows from the version of the data. `unit_space` is
+    declared where its units are those of other datasets too.
     """
 
     name: str
@@ -325,6 +326,12 @@ class Dataset:
     description: str = ""
     public: PublicRows | None = field(default=None, compare=False, repr=False)
     statistics: tuple[OwnStatistic, ...] = ()
+    unit_space: str | None = None
+
+    @property
+    def space(self) -> str:
+        """The unit space: datasets about the same units name the same one, and share one root account."""
+        return self.unit_space or self.name
 
     @property
     def version(self) -> str:

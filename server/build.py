@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from accountant.account import Limit
@@ -28,6 +29,7 @@ from server.administration.budget_requests import BudgetRequests
 from server.administration.budgets import Budgets
 from server.administration.preview import Bench
 from server.administration.profiles import Profiles
+from server.administration.spaces import settle_space
 from server.answer import Journey
 from server.batches.batches import Batches
 from server.catalogue import ServedDatasets
@@ -70,13 +72,14 @@ def self_audit(settings: Settings, ledger: Ledger) -> SelfAudit:
     return SelfAudit(ledger, lambda: LedgerReader(settings.database()), file, found_before=ledger.rejected)
 
 
-def open_catalogue(settings: Settings, registry: Registry) -> ServedDatasets:
-    """The served datasets of a home."""
+def open_catalogue(settings: Settings, registry: Registry, ledger: Ledger | None = None) -> ServedDatasets:
+    """The served datasets of a home. Who attaches one gives the ledger: its accounts follow its unit space."""
     return ServedDatasets(
         registry,
         datasets_directory=settings.datasets_directory,
         snapshots_directory=settings.snapshots_directory,
         draw_secret=settings.own_secret("draw_key"),
+        settle=None if ledger is None else partial(settle_space, ledger),
     )
 
 
@@ -193,7 +196,7 @@ def _started(settings: Settings, incidents: Incidents, started: contextlib.ExitS
         logger().warning("high_water_missing", file=str(settings.high_water()))
     registry = open_registry(settings)
     started.callback(registry.close)
-    catalogue = open_catalogue(settings, registry)
+    catalogue = open_catalogue(settings, registry, ledger)
     for dataset in catalogue.all():
         private.warm(catalogue.snapshot(dataset))
     pause = Pause()

@@ -17,7 +17,7 @@ import hmac
 import json
 import secrets
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -68,6 +68,10 @@ class _Entry:
         return version_tag(self.dataset.policy_version, self.dataset.data_version)
 
 
+SettleSpace = Callable[[Dataset, str], None]
+"""Puts the accounts of a dataset into the unit space that it declares, for an actor. Errors: DatasetRefused."""
+
+
 class SnapshotLost(Exception):
     """The snapshot of an attached version is missing, or is not as large as it was stored."""
 
@@ -93,16 +97,25 @@ class _Stored:
 class ServedDatasets:
     """The catalogue and the registrar of one server process. Thread-safe.
 
-    `draw_secret` is this server's secret from which every dataset's key for choosing groups is derived.
+    `draw_secret` is this server's secret from which every dataset's key for choosing groups is derived. `settle` puts
+    the accounts of a dataset into the unit space that it declares, or refuses; without it a version that declares
+    another one is attached, and not answered (`Admission.paying`).
     """
 
     def __init__(
-        self, registry: Registry, *, datasets_directory: Path, snapshots_directory: Path, draw_secret: bytes
+        self,
+        registry: Registry,
+        *,
+        datasets_directory: Path,
+        snapshots_directory: Path,
+        draw_secret: bytes,
+        settle: SettleSpace | None = None,
     ) -> None:
         self._registry = registry
         self._datasets_directory = datasets_directory
         self._snapshots_directory = snapshots_directory
         self._draw_secret = draw_secret
+        self._settle = settle
         self._lock = threading.Lock()
         self._entries: dict[str, _Entry | Broken] = {}
         self.reload()
@@ -276,6 +289,8 @@ class ServedDatasets:
         wrong = judge_statistics(entry.dataset)
         if wrong:
             raise DatasetRefused(wrong)
+        if self._settle is not None:
+            self._settle(entry.dataset, actor)
         self._registry.register_dataset(
             name=file.dataset,
             policy_version=stored.policy_version,

@@ -23,6 +23,7 @@ from fractions import Fraction
 from starlette.responses import Response
 
 from accountant.errors import (
+    AccountExpired,
     AccountFrozen,
     BudgetExhausted,
     IdempotencyConflict,
@@ -258,6 +259,13 @@ def problem_of_ledger(error: LedgerError, *, spending: bool, own_account: bool =
             what="the budget is frozen",
             why="An administrator stopped it, or it was a second budget of one principal below one parent: it pays for "
             "nothing.",
+            instead=("Leave out the field budget.", "List your budgets with GET /v1/budgets."),
+        )
+    if isinstance(error, AccountExpired):
+        return Problem(
+            "no_budget",
+            what="the budget has ended",
+            why="It was lent until a moment that has passed. What was spent stays spent.",
             instead=("Leave out the field budget.", "List your budgets with GET /v1/budgets."),
         )
     if isinstance(error, PriceMoved):

@@ -230,8 +230,8 @@ class FrozenAccount(Refusal):
 
     account: str
 
-    what = "could not change account {it.account}: it is frozen"
-    why = "An administrator stopped its principal, or it was a second account of one principal below one parent."
+    what = "could not change account {it.account}: it is frozen, or has ended"
+    why = "An administrator or its lender stopped it, or it was a second account of one principal below one parent."
     instead = "Change the one that pays: <change_other>"
 
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from accountant.account import Account, DeltaShares, FilterKind, Limit
 from accountant.beside import Beside
-from accountant.errors import AccountChanged, AccountExists, AccountFrozen, UnknownAccount
+from accountant.errors import AccountChanged, AccountExists, AccountExpired, AccountFrozen, UnknownAccount
 from accountant.filter import DEFAULT_SHARES
 from accountant.ledger import Ledger, new_account_id
 from privacy.numbers import decimal_text
@@ -156,7 +156,7 @@ class Budgets:
         """Opens an account and writes its grant. Errors: RequestDecided, of what was `asked`.
 
         Refused: DeltaOfPure, DeltaNeeded, SharesOfPure, NoDataset, NoPrincipal, NoParent, NoRoot, SecondRoot,
-        SecondAccount, UnsuitableBudget.
+        SecondAccount, FrozenAccount (that above it), UnsuitableBudget.
         """
         limit = _limit(request.epsilon, request.delta, request.filter, dataset=request.dataset)
         if request.shares is not None and request.filter is FilterKind.PURE:
@@ -174,6 +174,7 @@ class Budgets:
                 limit=limit,
                 filter=request.filter,
                 shares=request.shares or DEFAULT_SHARES,
+                space=self._space(request.dataset),
                 actor=actor,
                 id=new_account_id() if asked is None else asked.account,
                 request=None if asked is None else asked.request,
@@ -181,6 +182,8 @@ class Budgets:
             )
         except AccountExists as exists:
             raise ActRefused(SecondAccount(exists.account)) from None
+        except (AccountFrozen, AccountExpired) as ended:
+            raise ActRefused(FrozenAccount(ended.account)) from None
         except ValueError as error:
             raise ActRefused(UnsuitableBudget(request.dataset, str(error))) from None
 
@@ -255,11 +258,11 @@ class Budgets:
 
     def open_first(self, dataset: str, *, analyst: str, actor: str) -> None:
         """Opens the root of a dataset and an analyst's account below it, each only where there is none."""
-        accounts = self.ledger.accounts(dataset=dataset)
+        accounts = self._accounts(dataset)
         root = root_of(accounts)
         if root is None:
             root = self.open(OpenBudget(dataset=dataset, epsilon=_ROOT.epsilon, delta=_ROOT.delta), actor=actor)
-        if any(account.principal == analyst for account in accounts):
+        if any((account.principal, account.dataset) == (analyst, dataset) for account in accounts):
             return
         first = OpenBudget(
             dataset=dataset,
@@ -283,7 +286,7 @@ class Budgets:
 
     def _parent(self, request: OpenBudget, limit: Limit) -> str | None:
         """The account that the new one hangs below, None for a root."""
-        existing = self.ledger.accounts(dataset=request.dataset)
+        existing = self._accounts(request.dataset)
         if request.parent is not None:
             if request.parent not in {account.id for account in existing}:
                 raise ActRefused(NoParent(request.parent, request.dataset))
@@ -295,9 +298,18 @@ class Budgets:
             raise ActRefused(SecondRoot(request.dataset))
         return None if root is None else root.id
 
+    def _space(self, dataset: str) -> str:
+        """The unit space that the dataset declares."""
+        declared = {version.name: version.unit_space for version in self.registry.datasets()}
+        return declared.get(dataset, dataset)
+
+    def _accounts(self, dataset: str) -> list[Account]:
+        """The accounts of the dataset's unit space, roots first."""
+        return self.ledger.accounts(space=self._space(dataset))
+
     def _find(self, request: SetBudget) -> Account | None:
         """The account that is meant, None when it does not exist yet."""
-        accounts = self.ledger.accounts(dataset=request.dataset)
+        accounts = self._accounts(request.dataset)
         if request.account is not None:
             for account in accounts:
                 if account.id == request.account:
@@ -311,7 +323,8 @@ class Budgets:
         own = [
             account
             for account in accounts
-            if account.principal == request.principal
+            if (account.principal, account.dataset) == (request.principal, request.dataset)
+            and account.expires is None
             and account.parent is not None
             and request.parent in (None, account.parent)
             and not account.frozen
@@ -323,7 +336,7 @@ class Budgets:
 
 
 def root_of(accounts: Iterable[Account]) -> Account | None:
-    """The root among the accounts of one dataset."""
+    """The root among the accounts of one unit space."""
     return next((account for account in accounts if account.parent is None), None)
 
 
@@ -337,6 +350,7 @@ def account_body(account: Account) -> dict[str, object]:
     return {
         "id": account.id,
         "dataset": account.dataset,
+        "unit_space": account.space,
         "parent": account.parent,
         "principal": account.principal,
         "name": account.name,
@@ -349,6 +363,7 @@ def account_body(account: Account) -> dict[str, object]:
             "delta": decimal_text(account.remaining_delta(), up=False),
         },
         "frozen": account.frozen,
+        "expires": None if account.expires is None else account.expires.isoformat(),
     }
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
-from accountant.account import Account
+from accountant.account import Account, common_accounts
 from accountant.errors import BudgetExhausted, LedgerError
 from accountant.ledger import Ledger
 from accountant.request import CoreCharge, ReserveRequest, Reuse, StoredRelease
@@ -32,7 +32,6 @@ from privacy.refusal import ExecutionFailed, Finding, Refused
 from privacy.statement import Statement
 from privacy.values import Json
 from server import answer_rows, pricing
-from server.administration.budgets import root_of
 from server.administration.profile_refusals import (
     ProfiledAlready,
     ProfileFailed,
@@ -126,7 +125,7 @@ class Profiles:
         if dataset is None:
             names = sorted([*(one.name for one in self.served.all()), *self.served.unavailable()])
             raise ActRefused(NoDataset(request.dataset, tuple(names)))
-        root = root_of(self.ledger.accounts(dataset=dataset.name))
+        root = next(iter(common_accounts(self.ledger.accounts(space=dataset.space), dataset.name)), None)
         if root is None:
             raise ActRefused(RootNeeded(dataset.name))
         query_id = self._unused(dataset)

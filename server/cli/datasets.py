@@ -189,7 +189,7 @@ def add(*, file: Path = option("FILE", "A dataset file (YAML)."), here: Here) ->
         with progress(f"reading and verifying the data of {name}"):
             # A version that somebody else attaches from here on is not replaced.
             wanted = AttachDataset(LocalFile(file.resolve()), replaces=RegisteredDatasets(registry).tag(name))
-            catalogue = open_catalogue(settings, registry)
+            catalogue = open_catalogue(settings, registry, ledger)
             dataset = attach(catalogue, wanted, actor=operator())
             snapshot = open_snapshot(catalogue.snapshot(dataset))
         without_budget = not ledger.accounts(dataset=name)

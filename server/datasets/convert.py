@@ -85,6 +85,7 @@ def to_dataset(
         ),
         description=file.description,
         statistics=tuple(_statistic(name, one) for name, one in file.statistics.items()),
+        unit_space=file.unit_space,
     )
 
 

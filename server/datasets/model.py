@@ -362,6 +362,11 @@ class DatasetFile(_Part):
     dataset: Identifier = Field(description="Name of the dataset.")
     description: Text = Field(default="", description="Shown to analysts.")
     unit: UnitFile
+    unit_space: Identifier | None = Field(
+        default=None,
+        description="Name of what the units are, where other datasets have the same ones: their budgets then hang "
+        "below one root. By default the dataset's own name, which shares nothing.",
+    )
     tables: Annotated[dict[Identifier, TableFile], Field(min_length=1, max_length=200)]
     policy: PolicyFile = PolicyFile()
     statistics: Annotated[dict[Identifier, StatisticFile], Field(max_length=200)] = Field(

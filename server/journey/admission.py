@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
-from accountant.account import Account
+from accountant.account import Account, common_accounts
 from accountant.errors import BudgetExhausted, LedgerError, Nominal
 from accountant.ledger import Ledger
 from accountant.request import CoreCharge, Reserved, Reuse
@@ -387,6 +387,8 @@ class Admission:
         paths = self._ledger.spendable(question.dataset, question.principal)
         if dataset is None or not paths:
             raise Refused([_unknown(question.dataset)])
+        if any(path[-1].space != dataset.space for path in paths):
+            raise Refused([_unsettled(dataset)])
         dataset = self._beside(dataset, question.principal)
         if question.account is None:
             return dataset, tuple(paths[0])
@@ -401,7 +403,8 @@ class Admission:
         They are nobody's own: the root's without an `account`, else the group's of that identifier. Errors: Refused.
         """
         dataset = self._served.get(name)
-        common = [one for one in self._ledger.accounts(dataset=name) if one.principal is None and not one.frozen]
+        space = name if dataset is None else dataset.space
+        common = common_accounts(self._ledger.accounts(space=space), name)
         if dataset is None or not common:
             raise Refused([_unknown(name)])
         # Roots come first.
@@ -422,6 +425,16 @@ def _unknown(dataset: str) -> Finding:
             "ask an administrator for a budget: "
             "noisegate budget set --dataset NAME --principal YOU --epsilon 5 --delta 0.000001",
         ),
+    )
+
+
+def _unsettled(dataset: Dataset) -> Finding:
+    """Why a dataset is refused whose file names another unit space than its accounts are in."""
+    return Finding(
+        code="no_budget",
+        what=f'dataset "{dataset.name}" is refused',
+        why="Its file names another unit space than its budgets protect, so nobody can say what has been spent.",
+        instead=("Tell the operator: noisegate dataset add FILE puts its budgets there, or says why it does not.",),
     )
 
 

@@ -48,6 +48,7 @@ _EXAMPLE_BODY = {
 _EXAMPLE_BUDGET = {
     "id": "b_2c9a",
     "dataset": "demo",
+    "unit_space": "demo",
     "parent": "b_0001",
     "principal": "analyst",
     "name": "analyst",
@@ -60,6 +61,7 @@ _EXAMPLE_BUDGET = {
     "queries_left": 95,
     "membership_guess": "1",
     "frozen": False,
+    "expires": None,
     "created": "2026-01-01T00:00:00+00:00",
     "links": {"self": "/v1/budgets/b_2c9a", "entries": "/v1/budgets/b_2c9a/entries"},
 }

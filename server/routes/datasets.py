@@ -98,7 +98,7 @@ def floor_of(services: Services, dataset: Dataset) -> Fraction | None:
     """
     if dataset.limits.epsilon_min is not None:
         return dataset.limits.epsilon_min
-    root = root_of(services.ledger.accounts(dataset=dataset.name))
+    root = root_of(services.ledger.accounts(space=dataset.space))
     return None if root is None else epsilon_min(dataset, root)
 
 
@@ -131,6 +131,7 @@ def dataset_body(
         "name": dataset.name,
         "description": dataset.description,
         "privacy_unit": {"table": dataset.unit.table, "key": dataset.unit.key},
+        "unit_space": dataset.space,
         "neighbouring": dataset.neighbouring.value,
         "policy_version": dataset.policy_version,
         "data_version": dataset.data_version,

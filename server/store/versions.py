@@ -41,6 +41,12 @@ class DatasetVersion:
     actor: str
 
     @property
+    def unit_space(self) -> str:
+        """The unit space that it declares; its own name where it declares none, or cannot be read."""
+        declared = (self.document or {}).get("unit_space")
+        return declared if isinstance(declared, str) else self.name
+
+    @property
     def tables(self) -> tuple[str, ...]:
         """The names of its tables; none where the document cannot be read."""
         tables = (self.document or {}).get("tables")

@@ -279,6 +279,7 @@ class BudgetAnswer(AnswerModel):
 
     id: str
     dataset: str
+    unit_space: str = Field(description="Whose loss the tree of this budget bounds, in whichever dataset.")
     parent: str | None
     principal: str | None
     name: str
@@ -303,6 +304,7 @@ class BudgetAnswer(AnswerModel):
         description="Whether it pays for nothing more: an administrator stopped its principal, or it is a second "
         "budget of one principal below one parent, from before there was only one."
     )
+    expires: str | None = Field(description="From when on it pays for nothing more; null where it never ends.")
     created: str
     links: dict[str, str]
 

@@ -100,6 +100,7 @@ class DatasetAnswer(AnswerModel):
     privacy_unit: dict[str, str | None] = Field(
         description="`table` and `key`: whose presence is protected. Without a key each row of the table is a unit."
     )
+    unit_space: str = Field(description="What its units are: datasets of one unit space share one root budget.")
     neighbouring: str
     policy_version: int
     data_version: str

@@ -68,7 +68,7 @@ def test_a_sound_ledger(used: Ledger) -> None:
         ("UPDATE accounts SET budget_rho = budget_rho * 2", {"wrong_limit"}),
         ("UPDATE accounts SET share_gaussian = 75, share_concentrated = 5", {"wrong_limit"}),
         ("UPDATE accounts SET hash = 'x' WHERE parent IS NULL", {"wrong_head"}),
-        ("UPDATE accounts SET dataset = 'visits' WHERE parent IS NULL", {"wrong_tree"}),
+        ("UPDATE accounts SET space = 'visits' WHERE parent IS NULL", {"wrong_tree"}),
         ("UPDATE ledger_meta SET sequence = 18", {"wrong_head"}),
         ("UPDATE ledger_meta SET hash = 'x'", {"wrong_head"}),
         (
