@@ -7,10 +7,10 @@
 
 A *place* is a column whose public values a condition or a key can be evaluated for (or a key that is none, as it is). A
 box says of each of its values in which block of the core it is, or that the core leaves it out; cells of the core are
-the products of blocks. Of a whole number whose values are not public, conditions and keys that compare it with
-constants alone are the same for all numbers between two of these: its "values" are then the constants and the gaps
-between them (a *line*), which `aligned` makes equal for several boxes. Boxes of the same rows, without all such
-conditions, have the same `wide`.
+the products of blocks. Of a number, a date or a timestamp whose values are not public, conditions and keys that compare
+it with constants alone are the same for all values between two of these: its "values" are then the constants and the
+gaps between them (a *line*, sql_rewrite/lines.py), which `aligned` makes equal for several boxes. Boxes of the same
+rows, without all such conditions, have the same `wide`.
 
 **Claim.** Let x be the sums of a statistic over the finest cells (products of values) of the rows without those
 conditions. The sums of a core with a box are A x, where A has a row for each product of its blocks, with ones for the
@@ -40,9 +40,10 @@ from privacy.refusal import Refused
 from sql_rewrite.bounded import BoundedCore
 from sql_rewrite.contribution import Contribution
 from sql_rewrite.evaluate import as_key, closed_domain, evaluate, is_exact, is_quick
-from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, columns_of, form_of, walk
+from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, Value, columns_of, form_of, walk
 from sql_rewrite.finer_groups import VALUES_MAX, coarse_of, key_digest, values_of_key
 from sql_rewrite.functions import build
+from sql_rewrite.lines import LINES, may_lack, place_of, value_at
 from sql_rewrite.reachable import conjuncts
 from sql_rewrite.unit_facts import steady_relations
 
@@ -140,8 +141,9 @@ def box_of(bounded: BoundedCore, dataset: Dataset) -> tuple[str, Box] | None:
             expression = None if at is None else core.keys[at][1]
             if _is_open(column):
                 read_here = [*conditions, *(() if expression is None else (expression,))]
-                name, ends = _line(column, dataset), _ends(read_here)
-                values: Sequence[KeyValue] = _points(ends) if column.nullable else _points(ends)[:-1]
+                name, ends = _line(column, dataset), _ends(read_here, column.type)
+                points = _points(ends) if may_lack(column) else _points(ends)[:-1]
+                values: Sequence[Value] = [None if one is None else value_at(one, column.type) for one in points]
                 lines[name] = ends
             else:
                 name, values = values_of_key(core, column, where, dataset)
@@ -161,7 +163,6 @@ def box_of(bounded: BoundedCore, dataset: Dataset) -> tuple[str, Box] | None:
 
 _COMPARED = frozenset({"=", "<>", "<", "<=", ">", ">=", "in", "is_distinct_from", "is_not_distinct_from"})
 _JOINED = frozenset({"and", "or", "not", "case", "is_null", "is_not_null"})
-_FAR = 2**62
 
 
 def _is_open(column: ColumnRef) -> bool:
@@ -169,16 +170,18 @@ def _is_open(column: ColumnRef) -> bool:
 
 
 def _line_of(expression: Expression) -> ColumnRef | None:
-    """The only column of an expression that compares it with whole constants alone; None where there is none."""
+    """The only column of an expression that compares it with constants alone; None where there is none."""
     columns = {form_of(column): column for column in columns_of(expression)}
-    if len(columns) != 1 or len(_ends([expression])) > _ENDS_MAX:
+    if len(columns) != 1:
         return None
     (column,) = columns.values()
-    whole = column.type is ColumnType.INTEGER and column.other is None and _is_open(column)
-    return column if whole and not isinstance(expression, ColumnRef) and _compares(expression) else None
+    if column.type not in LINES or column.other is not None or isinstance(expression, ColumnRef):
+        return None
+    few = len(_ends([expression], column.type)) <= _ENDS_MAX
+    return column if few and _is_open(column) and _compares(expression, column.type) else None
 
 
-def _compares(node: Expression) -> bool:
+def _compares(node: Expression, kind: ColumnType) -> bool:
     """Whether a truth value, or one of several constants, follows from comparisons of a column with constants."""
     if isinstance(node, Literal):
         return True
@@ -187,28 +190,23 @@ def _compares(node: Expression) -> bool:
     if node.operator in _COMPARED or node.operator in ("is_null", "is_not_null"):
         sides = node.arguments
         if any(isinstance(one, ColumnRef) for one in sides):
-            return all(isinstance(one, ColumnRef) or _is_whole(one) for one in sides)
-    return node.operator in _JOINED and all(map(_compares, node.arguments))
+            return all(isinstance(one, ColumnRef) or _place_of(one, kind) is not None for one in sides)
+    return node.operator in _JOINED and all(_compares(one, kind) for one in node.arguments)
 
 
-def _is_whole(node: Expression) -> bool:
-    """Whether a node is a whole constant that leaves room beside it."""
-    return isinstance(node, Literal) and isinstance(node.value, int) and abs(node.value) < _FAR
+def _place_of(node: Expression, kind: ColumnType) -> int | None:
+    """The place of a constant on the line of its type; None for what is none, or leaves no room beside it."""
+    return place_of(node.value, kind) if isinstance(node, Literal) else None
 
 
-def _ends(expressions: Sequence[Expression]) -> tuple[int, ...]:
-    """The whole constants in expressions, in order: more than are compared do no harm."""
-    found = {
-        node.value
-        for expression in expressions
-        for node in walk(expression)
-        if isinstance(node, Literal) and type(node.value) is int and abs(node.value) < _FAR
-    }
-    return tuple(sorted(found))
+def _ends(expressions: Sequence[Expression], kind: ColumnType) -> tuple[int, ...]:
+    """The places of constants in expressions, in order: more than are compared do no harm."""
+    found = {_place_of(node, kind) for expression in expressions for node in walk(expression)}
+    return tuple(sorted(place for place in found if place is not None))
 
 
 def _points(ends: Sequence[int]) -> tuple[int | None, ...]:
-    """A number of each value of a line: below, each constant and what is above it, NULL.
+    """A place of each value of a line: below, each constant and what is above it, NULL.
 
     Where nothing is between two constants the number is the second one: no row is there, so any block is true of it.
     """
@@ -219,7 +217,7 @@ def _points(ends: Sequence[int]) -> tuple[int | None, ...]:
 
 def _line(column: ColumnRef, dataset: Dataset) -> str:
     """The digest of a line."""
-    return key_digest(column, ("line", column.nullable), dataset)
+    return key_digest(column, ("line", may_lack(column)), dataset)
 
 
 def aligned(boxes: Sequence[Box]) -> list[Box]:
@@ -267,7 +265,7 @@ def _column_of(expression: Expression) -> ColumnRef | None:
 
 def _blocks(
     column: ColumnRef,
-    values: Sequence[KeyValue],
+    values: Sequence[Value],
     conditions: Sequence[Expression],
     key: Expression | None,
     domain: Sequence[KeyValue],

@@ -110,6 +110,7 @@ OTHERS = "SELECT COUNT(*) FROM people WHERE sex IS DISTINCT FROM 'male'"
             {0: 1, 1: -1},
             2.0,
         ),
+        ((TOTAL, f"{TOTAL} WHERE salary > 9.5"), f"{TOTAL} WHERE salary <= 9.5 OR salary IS NULL", {0: 1, 1: -1}, 2.0),
         ((MEN, f"{TOTAL} WHERE sex IN ('female', 'male')"), f"{TOTAL} WHERE sex = 'female'", {0: -1, 1: 1}, 2.0),
         ((BY_SEX_ALONE, BY_SEX_AND_AGE), BY_SEX_ALONE, {}, 2 / 3),  # the same groups twice, once in two halves each
         (
