@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
@@ -15,6 +16,7 @@ from privacy.events import Event
 from privacy.values import Json
 
 __all__ = [
+    "ACTING",
     "Base",
     "Charged",
     "CoreCharge",
@@ -27,6 +29,9 @@ __all__ = [
     "StoredRelease",
     "storable",
 ]
+
+ACTING: ContextVar[str | None] = ContextVar("noisegate_acting", default=None)
+"""Who acts on somebody else's behalf in the request under way: every charge that is made during it names this."""
 
 
 class Reuse(StrEnum):
@@ -148,6 +153,8 @@ class ReserveRequest:
     charges: bool = False
     inputs: Mapping[str, str | None] = field(default_factory=dict)
     description: Mapping[str, Json] = field(default_factory=dict)
+    actor: str | None = field(default_factory=ACTING.get)
+    """The service that asks on the principal's behalf, for the entries; by default that of the request under way."""
 
     def __post_init__(self) -> None:
         if not self.query_id or not self.principal or not self.account:
@@ -156,7 +163,7 @@ class ReserveRequest:
             raise ValueError("a body hash is a SHA-256 in lower-case hex")
         if self.idempotency_key is not None and not 1 <= len(self.idempotency_key) <= _KEY_LENGTH_MAX:
             raise ValueError(f"an idempotency key has between 1 and {_KEY_LENGTH_MAX} characters")
-        for text in (self.query_id, self.principal, self.account, self.idempotency_key or ""):
+        for text in (self.query_id, self.principal, self.account, self.idempotency_key or "", self.actor or ""):
             if not storable(text):
                 raise ValueError("a text cannot hold NUL or half of a surrogate pair")
         if self.reuse not in tuple(Reuse):

@@ -68,6 +68,8 @@ class Chosen:
     reused: dict[str, str]
     read: tuple[Read, ...]
     charged: tuple[PreparedCore, ...]
+    acted: tuple[str, str] | None = None
+    """Who asked on whose behalf; None where the principal asked."""
 
     def stored(self) -> str:
         """As the query's row keeps it."""
@@ -85,7 +87,11 @@ class Chosen:
     def _json(self, read: Json) -> str:
         charged = ",".join(core.stored for core in self.charged)
         named = f'"read":{canonical_json(read)},' if read else ""
-        return f'{{"charged":[{charged}],{named}"reused":{canonical_json(self.reused)}}}'
+        actor, principal = "", ""
+        if self.acted is not None:
+            service, person = self.acted
+            actor, principal = f'"actor":{canonical_json(service)},', f'"principal":{canonical_json(person)},'
+        return f'{{{actor}"charged":[{charged}],{principal}{named}"reused":{canonical_json(self.reused)}}}'
 
     def loss(self, account: str) -> Loss | None:
         """What one account is charged, None when it is charged nothing."""
@@ -199,7 +205,9 @@ class _Request(ABC):
                 read.append(other)
             else:
                 reused[core.core_key] = other.release
-        return Chosen(reused, tuple(read), tuple(charged))
+        acting = self.request.actor
+        acted = None if acting is None else (acting, self.request.principal)
+        return Chosen(reused, tuple(read), tuple(charged), acted)
 
     def _free(self, batch: Batch, core: PreparedCore, leaf: AccountState) -> ReleaseHead | None:
         """The release that serves for free: the best of the first key that has one which is good enough."""

@@ -392,6 +392,7 @@ class Query:
     def __init__(self, stored: Line) -> None:
         self.charged: list[Line] = stored["charged"]
         self.reused: dict[str, str] = stored["reused"]
+        self.acted = (stored.get("actor"), stored.get("principal"))  # a service, and on whose behalf it asked
         self.reserved: dict[str, tuple[int, ...]] = {}
         self.read: dict[str, list[Line]] = {}
         self.closed: dict[str, str] = {}
@@ -637,7 +638,8 @@ class Verifier:
             account.uncounted |= account.budgets["mixed_pure"] is None
             if account.frozen or (account.expires is not None and account.expires <= line["created"]):
                 known.frozen.add(line["account"])
-            if (known.charged, known.reused) != (details["charged"], details["reused"]):
+            acted = (details.get("actor"), details.get("principal"))
+            if (known.charged, known.reused, known.acted) != (details["charged"], details["reused"], acted):
                 self.find("wrong_path", line["sequence"], f"query {query} is charged otherwise in another account")
             try:
                 return not again and self._charged(line, account, amounts)
@@ -836,6 +838,8 @@ class Verifier:
             self.find("wrong_state", name, "its end does not say what was kept, and earlier ends do")
         if mine is not None and mine.kept and mine.kept["owner"] != said["principal"]:
             self.find("wrong_owner", name, "it belongs to somebody else than when it ended")
+        if mine is not None and mine.acted[1] not in (None, said["principal"]):
+            self.find("wrong_owner", name, "it belongs to somebody else than the service asked for")
         if mine is not None and "answer" in mine.kept and mine.kept["answer"] != said["answer"]:
             self.find("wrong_answer", name, "the stored answer is not the one that was posted")
         for release, sha256 in (mine.kept.get("releases", {}) if mine is not None else {}).items():

@@ -6,21 +6,38 @@ have none; the application does not start with one, and a test walks all of them
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from fastapi import Request
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
+from accountant.request import ACTING
 from server.errors import Problem
+from server.limits import RateLimit
 from server.roles import OVERSEEING, Role
-from server.scopes import Scope, Scopes, scope_of
+from server.scopes import SERVICE_ROLES, Scope, Scopes, scope_of
 from server.services import Services
 from server.store.errors import KeyFault, KeyRefused, KeysUnavailable
+from server.store.people import NAME, Principal
 
-__all__ = ["PUBLIC", "Access", "Caller", "access_of", "caller_of", "roles", "services_of", "undeclared_routes"]
+__all__ = [
+    "ON_BEHALF_OF",
+    "PUBLIC",
+    "Access",
+    "Caller",
+    "access_of",
+    "caller_of",
+    "roles",
+    "services_of",
+    "undeclared_routes",
+]
+
+
+ON_BEHALF_OF = "Noisegate-On-Behalf-Of"
+"""The header with which a service names the person for whom it calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +50,17 @@ class Caller:
     expires: str
     scopes: Scopes | None = None
     """What the key may be used for; None for all of the role."""
+    service: Principal | None = None
+    """Whose key it is, where that acts on the caller's behalf."""
+
+    @property
+    def actor(self) -> str | None:
+        """The service that acts on the caller's behalf."""
+        return None if self.service is None else self.service.name
+
+    def served_by(self, allowed: Collection[Role]) -> bool:
+        """Whether a route for these roles serves the caller. Who acts on its behalf has to be served too."""
+        return self.role in allowed and (self.service is None or self.service.role in allowed)
 
     @property
     def oversees(self) -> bool:
@@ -88,7 +116,9 @@ class Access:
         if self.open_setting is not None and getattr(services.settings, self.open_setting):
             return _NOBODY
         caller = await _identify(request, services)
-        if caller.role not in self.allowed:
+        # Every charge that is made during this request says who acts; nothing is left of a request before it.
+        ACTING.set(caller.actor)
+        if not caller.served_by(self.allowed):
             raise Problem(
                 "forbidden",
                 what="your role does not serve this operation",
@@ -137,10 +167,56 @@ async def _identify(request: Request, services: Services) -> Caller:
         what = "the request has no API key" if refused.reason is KeyFault.MISSING else "the API key is not accepted"
         why, instead = _REASONS[refused.reason]
         raise Problem("unauthenticated", what, why, instead) from None
-    wait = limits.requests.take(caller.name)
+    try:
+        acting = await run_in_threadpool(_on_behalf, services, caller, request.headers.getlist(ON_BEHALF_OF))
+    except Problem:
+        _take(limits.requests, caller.name)
+        raise
+    _take(limits.requests, acting.name)
+    return acting
+
+
+def _take(requests: RateLimit, name: str) -> None:
+    """Counts a request of a principal. Errors: Problem rate_limited."""
+    wait = requests.take(name)
     if wait:
         raise _too_many("too many requests from this principal", wait)
-    return caller
+
+
+def _on_behalf(services: Services, caller: Caller, names: Sequence[str]) -> Caller:
+    """The person on whose behalf a service calls, or the caller where it names nobody.
+
+    Claim: a service gets nothing that neither it nor the person has. For a route serves it only if it serves both roles
+    (`served_by`), the key's scopes narrow what is left, and neither may be an administrator or an auditor. What is
+    charged, counted and seen is the person's, because the caller's name is. Who may not be named is refused in the same
+    words as who does not exist.
+    """
+    if not names:
+        return caller
+    if len(names) > 1 or NAME.match(names[0]) is None:
+        raise Problem(
+            "invalid_request",
+            what=f"the header {ON_BEHALF_OF} is not accepted",
+            why="It is the name of one principal.",
+            instead=("Name one person, or leave the header away.",),
+        )
+    if caller.scopes is None or Scope.IMPERSONATE not in caller.scopes:
+        raise Problem(
+            "missing_scope",
+            what=f"your key lacks the scope {Scope.IMPERSONATE}",
+            why="Without it a key speaks for its own principal only.",
+        )
+    person = services.registry.principal(names[0])
+    fitting = person is not None and person.disabled is None and person.role in SERVICE_ROLES
+    if person is None or not fitting or caller.role not in SERVICE_ROLES:
+        raise Problem(
+            "forbidden",
+            what="you cannot act on behalf of that principal",
+            why="There is none of that name, or none for whom a service may act: never administrators and auditors.",
+            instead=("Name an owner, an analyst or a dashboard that is enabled.",),
+        )
+    service = Principal(name=caller.name, role=caller.role, created="")
+    return replace(caller, name=person.name, role=person.role, service=service)
 
 
 def _verified(services: Services, text: str) -> Caller:

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for_futures
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
@@ -343,13 +344,14 @@ class FairThreads:
         self._closing = False
 
     def submit(self, owner: str, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Calls the function on a thread when it is the owner's turn."""
+        """Calls the function on a thread when it is the owner's turn, with the context variables of this moment."""
         future: Future[T] = Future()
+        context = copy_context()
 
         def run() -> None:
             if future.set_running_or_notify_cancel():
                 try:
-                    result = function(*args, **kwargs)
+                    result = context.run(function, *args, **kwargs)
                 except BaseException as error:  # noqa: BLE001 - passed on to whoever waits for the future
                     future.set_exception(error)
                 else:

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from server.auth import services_of
+from server.auth import ON_BEHALF_OF, services_of
 from server.body import parse_json, read_body, validate
 from server.errors import Problem
 from server.formats import FORMATS, JSON, Format, Representation, Table, negotiate, represent
@@ -84,7 +84,12 @@ def cached_response(
     The tag is that of the bytes, so every format of one result has its own.
     """
     tag = f'"{hashlib.sha256(content).hexdigest()[:40]}"'
-    common = {"ETag": tag, "Cache-Control": _IMMUTABLE, "Vary": "Authorization, Accept", **(headers or {})}
+    common = {
+        "ETag": tag,
+        "Cache-Control": _IMMUTABLE,
+        "Vary": f"Authorization, Accept, {ON_BEHALF_OF}",
+        **(headers or {}),
+    }
     known = [part.strip().removeprefix("W/") for part in request.headers.get("if-none-match", "").split(",")]
     if tag in known or "*" in known:
         return Response(status_code=304, headers=common)

@@ -64,7 +64,7 @@ def _body(value: Principal | StoredKey) -> dict[str, object]:
 async def get_me(caller: Annotated[Caller, Depends(roles(*Role, every_key=True))]) -> Response:
     """GET /v1/me."""
     shown = {"name": caller.name, "role": caller.role, "key": caller.key or None, "expires": caller.expires}
-    return json_response({**shown, "scopes": caller.scopes, "actor": None})
+    return json_response({**shown, "scopes": caller.scopes, "actor": caller.actor})
 
 
 @router.get(
