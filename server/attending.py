@@ -1,4 +1,4 @@
-"""What a server does by itself: standing monitors, events for webhooks, old copies, audits of its own ledger."""
+"""What a server does by itself: standing monitors, notices and their sending, old copies, audits of its ledger."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from accountant.ledger import utc_now
 from server.build import self_audit
 from server.monitors.background import StandingMonitors
 from server.monitors.monitors import Monitors
+from server.noticing import Noticing
 from server.retiring import Retirement
 from server.services import Services
 from server.webhooks.delivering import Deliveries
@@ -20,12 +21,13 @@ def attended(services: Services) -> Services:
     assert isinstance(monitors, Monitors)
     assert isinstance(webhooks, Webhooks)
     standing = StandingMonitors(monitors, services.catalogue, services.jobs)
-    deliveries = Deliveries(services.registry, webhooks.seal, webhooks.sender, utc_now)
+    deliveries = Deliveries(services.registry, webhooks.seal, webhooks.sender, utc_now, webhooks.mailbox)
     settings = services.settings
     retirement = Retirement(
         services.registry, settings.snapshots_directory, after_seconds=settings.old_snapshots_minutes * 60.0
     )
-    for rounds in (standing.rounds, deliveries.rounds, retirement.rounds):
+    noticing = Noticing(services.ledger, services.registry, services.incidents, utc_now)
+    for rounds in (standing.rounds, noticing.rounds, deliveries.rounds, retirement.rounds):
         rounds.start()
         services.closing = (rounds.close, *services.closing)
     audit = self_audit(settings, services.ledger)

@@ -58,6 +58,7 @@ from server.synthetic.making import Synthetics
 from server.synthetic.tables import DrawnTables
 from server.webhooks.addresses import read_network
 from server.webhooks.destinations import read_destination
+from server.webhooks.mail import Mailbox, read_mail_entry
 from server.webhooks.sending import Sender, system_resolver
 from server.webhooks.webhooks import Webhooks
 from sql_rewrite.dialects import DIALECTS
@@ -210,7 +211,8 @@ def _webhooks(settings: Settings, registry: Registry, seal: Seal) -> Webhooks:
         networks=tuple(map(read_network, settings.webhook_networks)),
         resolve=system_resolver(),
     )
-    return Webhooks(registry=registry, seal=seal, sender=sender)
+    mailbox = Mailbox(settings.mail_directory, settings.mail_from, tuple(map(read_mail_entry, settings.mail_addresses)))
+    return Webhooks(registry=registry, seal=seal, sender=sender, mailbox=mailbox)
 
 
 def _tokens(settings: Settings, registry: Registry) -> TokenSteps | None:

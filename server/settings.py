@@ -29,6 +29,7 @@ from privacy.wording import nearest
 from server.roles import Role
 from server.webhooks.addresses import read_network
 from server.webhooks.destinations import read_destination
+from server.webhooks.mail import read_mail_address, read_mail_entry
 
 __all__ = ["PREFIX", "Settings", "SettingsRefused", "load_settings", "unknown_environment"]
 
@@ -133,6 +134,13 @@ class Settings(BaseSettings):
     webhook_networks: tuple[str, ...] = Field(
         (), description="Networks of private addresses that webhooks may reach; without them public ones only."
     )
+    mail_directory: Path | None = Field(
+        None, description="Folder in which notices are written as messages, for this machine's mailer to send."
+    )
+    mail_from: str = Field("noisegate@localhost", description="Address that such messages come from.")
+    mail_addresses: tuple[str, ...] = Field(
+        (), description="Whom such messages may go to: addresses, or *@ and a domain."
+    )
 
     docs_enabled: bool = Field(True, description="Serve the API documentation page at /docs.")
     metrics_open: bool = Field(False, description="Serve /metrics without a key; loopback only.")
@@ -190,6 +198,9 @@ class Settings(BaseSettings):
             findings.extend(_fault(read_destination, entry, "webhook_destinations"))
         for entry in self.webhook_networks:
             findings.extend(_fault(read_network, entry, "webhook_networks"))
+        findings.extend(_fault(read_mail_address, self.mail_from, "mail_from"))
+        for entry in self.mail_addresses:
+            findings.extend(_fault(read_mail_entry, entry, "mail_addresses"))
         if not findings and (self.database_url is not None or self.database_url_file is not None):
             findings.extend(_database_faults(self.database()))
         if not findings and self.workers > 1 and self.database().startswith("sqlite"):

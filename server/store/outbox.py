@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import json
 import secrets
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, func, insert, select
+from sqlalchemy.exc import IntegrityError
 
-from server.store.tables import webhook_deliveries, webhooks
+from server.roles import Role
+from server.store.tables import principals, told, webhook_deliveries, webhooks
 from server.store.transactions import Transactions
 
 __all__ = ["WAITING_MAX", "Notice", "Outbox"]
@@ -30,6 +33,44 @@ class Notice:
 
 class Outbox(Transactions):
     """What stores events. Thread-safe."""
+
+    def tell_once(self, notice: Notice, occasions: Sequence[str]) -> bool:
+        """Stores a notice for its principal, if it has one, and for every administrator, where the first of these
+        occasions of its subject is new; the others count as reported with it. False, and nothing stored, where it was.
+        """
+        with self._writing() as connection:
+            known = select(told.c.occasion).where(told.c.subject == notice.subject, told.c.occasion.in_(occasions))
+            there = set(connection.execute(known).scalars())
+            if occasions[0] in there:
+                connection.rollback()
+                return False
+            rows = [
+                {"subject": notice.subject, "occasion": occasion, "at": self._now()}
+                for occasion in occasions
+                if occasion not in there
+            ]
+            try:
+                connection.execute(insert(told), rows)
+            except IntegrityError:
+                # Another process told it at this moment.
+                connection.rollback()
+                return False
+            for name in self._told(connection, notice):
+                self._send(connection, replace(notice, principal=name))
+            connection.commit()
+        return True
+
+    @staticmethod
+    def _told(connection: Connection, notice: Notice) -> list[str]:
+        """The principal of a notice, and the administrators who have webhooks."""
+        chosen = (
+            select(principals.c.name)
+            .join(webhooks, webhooks.c.principal == principals.c.name)
+            .where(principals.c.role == Role.ADMIN.value, principals.c.disabled.is_(None), webhooks.c.removed.is_(None))
+            .distinct()
+        )
+        names = set(connection.execute(chosen).scalars()) | ({notice.principal} - {""})
+        return sorted(names)
 
     def _send(self, connection: Connection, notice: Notice) -> None:
         """Stores a delivery for each webhook of the principal that wants this event, in this transaction."""

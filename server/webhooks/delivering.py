@@ -16,7 +16,7 @@ import asyncio
 import datetime
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from server.log import logger, where
@@ -25,6 +25,7 @@ from server.sealing import Seal, SealBroken
 from server.store.registry import Registry
 from server.store.transactions import iso
 from server.store.webhooks import DueDelivery
+from server.webhooks.mail import NO_MAIL, SCHEME, Mailbox
 from server.webhooks.sending import Attempt, Failure, Sender
 from server.webhooks.signing import signed_headers
 
@@ -52,6 +53,7 @@ class Deliveries:
     seal: Seal
     sender: Sender
     now: Callable[[], datetime.datetime]
+    mailbox: Mailbox = NO_MAIL
     rounds: Rounds = field(init=False)
     _forget: float = 0.0
 
@@ -87,7 +89,19 @@ class Deliveries:
             return Attempt(failure=Failure.UNREADABLE)
         body, seconds = delivery.body.encode(), int(self.now().timestamp())
         headers = signed_headers(kept["secret"], delivery=delivery.id, seconds=seconds, body=body)
+        if kept["url"].startswith(SCHEME):
+            return await asyncio.to_thread(self._mailed, kept["url"].removeprefix(SCHEME), body, headers)
         return await self.sender.send(kept["url"], body, headers)
+
+    def _mailed(self, address: str, body: bytes, headers: Mapping[str, str]) -> Attempt:
+        if not self.mailbox.allows(address):
+            return Attempt(failure=Failure.NOT_ALLOWED)
+        try:
+            self.mailbox.put(address, body, headers)
+        except OSError as error:
+            logger().warning("mail_not_written", exception=type(error).__name__)
+            return Attempt(failure=Failure.NOT_WRITTEN)
+        return Attempt()
 
     def _end(self, delivery: DueDelivery, attempt: Attempt) -> None:
         pause = PAUSES[min(delivery.attempts, len(PAUSES)) - 1]

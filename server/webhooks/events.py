@@ -21,6 +21,12 @@ class EventType(StrEnum):
     REQUEST_DECIDED = "request.decided"
     """For whoever asked."""
 
+    BUDGET_RUNNING_OUT = "budget.running_out"
+    """For the owner of the account, and for administrators."""
+
+    INCIDENT = "incident"
+    """For administrators."""
+
     WEBHOOK_TEST = "webhook.test"
     """Sent on request, to every webhook: it cannot be subscribed to."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from server.errors import Problem
 
-__all__ = ["not_allowed", "not_an_address", "private_address", "test_waits", "too_many"]
+__all__ = ["mail_not_allowed", "not_allowed", "not_an_address", "private_address", "test_waits", "too_many"]
 
 _WHAT = "the webhook is refused"
 
@@ -30,6 +30,17 @@ def not_allowed(*, none: bool) -> Problem:
             'ask an administrator to set webhook_destinations, for instance ["https://hooks.example.com"]',
             "poll instead: POST /v1/monitors/{monitor_id}/evaluations with wait_ms",
         ),
+    )
+
+
+def mail_not_allowed(*, none: bool) -> Problem:
+    """Why an address of mail outside the setting is refused. The setting is not shown."""
+    where = "This server writes no mail." if none else "Its address is none of those allowed here."
+    return Problem(
+        "policy_forbids",
+        what=_WHAT,
+        why=f"{where} What is sent leaves the server, so an administrator says where it may go.",
+        instead=('ask an administrator to set mail_directory and mail_addresses, for instance ["*@example.com"]',),
     )
 
 

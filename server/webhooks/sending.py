@@ -51,6 +51,9 @@ class Failure(StrEnum):
     STATUS = "status"
     """The receiver answered with another status than 200 to 299."""
 
+    NOT_WRITTEN = "not_written"
+    """The folder of messages could not be written."""
+
     UNREADABLE = "unreadable"
     """Address and secret are encrypted under another `key_secret`."""
 

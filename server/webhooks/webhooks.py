@@ -16,6 +16,7 @@ from server.webhooks import refusals
 from server.webhooks.addresses import may_be_reached
 from server.webhooks.destinations import Target, read_target
 from server.webhooks.events import EventType, event_body
+from server.webhooks.mail import NO_MAIL, SCHEME, Mailbox, read_mail_address
 from server.webhooks.sending import Sender
 from server.webhooks.signing import new_secret
 
@@ -42,24 +43,18 @@ class Webhooks:
     registry: Registry
     seal: Seal
     sender: Sender
+    mailbox: Mailbox = NO_MAIL
 
     def add(self, request: AddWebhook) -> tuple[WebhookRow, str]:
         """Stores a webhook and returns it with its secret, which is shown nowhere else. Errors: Problem."""
-        try:
-            target = read_target(request.url)
-        except ValueError as error:
-            raise refusals.not_an_address(str(error)) from None
-        if not self.sender.allows(target):
-            raise refusals.not_allowed(none=not self.sender.destinations)
-        if _is_number(target) and not may_be_reached(target.name, self.sender.networks):
-            raise refusals.private_address()
+        host = self._host(request.url)
         webhook, secret = f"w_{secrets.token_hex(12)}", new_secret()
         plain = json.dumps({"url": request.url, "secret": secret}).encode()
         stored = self.registry.add_webhook(
             WebhookRow(
                 id=webhook,
                 principal=request.principal,
-                host=target.authority,
+                host=host,
                 events=json.dumps(sorted(request.events)),
                 subjects=None if request.subjects is None else json.dumps(sorted(set(request.subjects))),
                 sealed=self.seal.encrypted(plain, bound_to=webhook),
@@ -69,6 +64,24 @@ class Webhooks:
         if stored is None:
             raise refusals.too_many(WEBHOOKS_MAX)
         return stored, secret
+
+    def _host(self, url: str) -> str:
+        """The host of an address that may be used, or the domain of one that mail goes to. Errors: Problem."""
+        try:
+            if url.startswith(SCHEME):
+                address = url.removeprefix(SCHEME)
+                _, domain = read_mail_address(address)
+                if not self.mailbox.allows(address):
+                    raise refusals.mail_not_allowed(none=self.mailbox.folder is None or not self.mailbox.allowed)
+                return domain
+            target = read_target(url)
+        except ValueError as error:
+            raise refusals.not_an_address(str(error)) from None
+        if not self.sender.allows(target):
+            raise refusals.not_allowed(none=not self.sender.destinations)
+        if _is_number(target) and not may_be_reached(target.name, self.sender.networks):
+            raise refusals.private_address()
+        return target.authority
 
     def url_of(self, row: WebhookRow) -> str | None:
         """Its address, for its owner: whoever knows it may be able to write there. None where it cannot be read."""
