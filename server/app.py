@@ -24,6 +24,7 @@ from privacy.refusal import ExecutionFailed, Refused
 from server.administration.refusal import ActRefused
 from server.auth import undeclared_routes
 from server.body import findings_of
+from server.cross_origin import CrossOrigin
 from server.errors import Problem, problem_of_execution, problem_of_ledger, problem_of_refusal, problem_response
 from server.installed import program_version
 from server.limits import RateLimit
@@ -38,6 +39,7 @@ from server.routes import (
     budget_requests,
     budgets,
     collectors,
+    dashboards,
     datasets,
     models,
     monitors,
@@ -123,7 +125,7 @@ def create_app(settings: Settings, *, services: Services | None = None, build: S
     )
     paid = (queries, batches, releases, monitors, streams, models, statistics, synthetic)
     spent = (budgets, budget_requests, accounting, audit)
-    for module in (*paid, webhooks, *spent, datasets, collectors, people, operations):
+    for module in (*paid, dashboards, webhooks, *spent, datasets, collectors, people, operations):
         for route in module.router.routes:
             app.router.routes.append(route)
     undeclared = undeclared_routes(list(app.router.routes))
@@ -146,6 +148,7 @@ def create_app(settings: Settings, *, services: Services | None = None, build: S
     if services is not None:
         app.state.services = services
     _add_handlers(app)
+    app.add_middleware(CrossOrigin, origins=settings.cors_origins)
     app.add_middleware(_Edge, state=app.state, secure=settings.tls_terminated)
     app.openapi = lambda: cached_document(app)  # type: ignore[method-assign]
     return app

@@ -1,9 +1,12 @@
-"""What a server does by itself: standing monitors, notices and their sending, old copies, audits of its ledger."""
+"""What a server does by itself: standing monitors, refreshes of dashboards, notices and their sending, old copies,
+audits of its ledger."""
 
 from __future__ import annotations
 
 from accountant.ledger import utc_now
 from server.build import self_audit
+from server.dashboards.dashboards import Dashboards
+from server.dashboards.refreshing import Refreshing
 from server.monitors.background import StandingMonitors
 from server.monitors.monitors import Monitors
 from server.noticing import Noticing
@@ -17,17 +20,19 @@ __all__ = ["attended"]
 
 def attended(services: Services) -> Services:
     """The services with all of these, which are closed before them."""
-    monitors, webhooks = services.monitors, services.webhooks
+    monitors, webhooks, dashboards = services.monitors, services.webhooks, services.dashboards
     assert isinstance(monitors, Monitors)
     assert isinstance(webhooks, Webhooks)
+    assert isinstance(dashboards, Dashboards)
     standing = StandingMonitors(monitors, services.catalogue, services.jobs)
     deliveries = Deliveries(services.registry, webhooks.seal, webhooks.sender, utc_now, webhooks.mailbox)
+    refreshing = Refreshing(dashboards, services.journey, services.catalogue, services.jobs, dashboards.now)
     settings = services.settings
     retirement = Retirement(
         services.registry, settings.snapshots_directory, after_seconds=settings.old_snapshots_minutes * 60.0
     )
     noticing = Noticing(services.ledger, services.registry, services.incidents, utc_now)
-    for rounds in (standing.rounds, noticing.rounds, deliveries.rounds, retirement.rounds):
+    for rounds in (standing.rounds, refreshing.rounds, noticing.rounds, deliveries.rounds, retirement.rounds):
         rounds.start()
         services.closing = (rounds.close, *services.closing)
     audit = self_audit(settings, services.ledger)

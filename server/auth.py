@@ -15,6 +15,8 @@ from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
 from accountant.request import ACTING
+from server.dashboards.links import LinkRefused
+from server.dashboards.refusals import link_refused, two_credentials
 from server.errors import Problem
 from server.limits import RateLimit
 from server.roles import OVERSEEING, Role
@@ -52,6 +54,8 @@ class Caller:
     """What the key may be used for; None for all of the role."""
     service: Principal | None = None
     """Whose key it is, where that acts on the caller's behalf."""
+    link: str = ""
+    """The dashboard that a link opened, where the caller has one in place of a key."""
 
     @property
     def actor(self) -> str | None:
@@ -84,9 +88,12 @@ def caller_of(request: Request) -> Caller:
 
 
 class Access:
-    """A dependency that lets the named roles in. Empty `allowed` is a public route."""
+    """A dependency that lets the named roles in. Empty `allowed` is a public route.
 
-    __slots__ = ("allowed", "every_key", "open_setting", "scope")
+    With `links` the route also serves whoever has a link of the dashboard that its path names.
+    """
+
+    __slots__ = ("allowed", "every_key", "links", "open_setting", "scope")
 
     def __init__(
         self,
@@ -95,11 +102,13 @@ class Access:
         open_setting: str | None = None,
         scope: Scope | None = None,
         every_key: bool = False,
+        links: bool = False,
     ) -> None:
         self.allowed = allowed
         self.open_setting = open_setting
         self.scope = scope
         self.every_key = every_key
+        self.links = links
 
     def needs(self, method: str, path: str) -> Scope | None:
         """The scope of the route of that pattern; None where a key of any scope will do."""
@@ -115,7 +124,8 @@ class Access:
         services = services_of(request)
         if self.open_setting is not None and getattr(services.settings, self.open_setting):
             return _NOBODY
-        caller = await _identify(request, services)
+        linked = self.links and "link" in request.query_params
+        caller = await (_by_link if linked else _identify)(request, services)
         # Every charge that is made during this request says who acts; nothing is left of a request before it.
         ACTING.set(caller.actor)
         if not caller.served_by(self.allowed):
@@ -143,13 +153,32 @@ PUBLIC = Access(frozenset())
 """For routes that everybody may call: documentation, health."""
 
 
-def roles(*allowed: Role, scope: Scope | None = None, every_key: bool = False) -> Access:
+def roles(*allowed: Role, scope: Scope | None = None, every_key: bool = False, links: bool = False) -> Access:
     """Lets these roles in, and nobody else. Keys with scopes need `scope`, by default that of method and roles.
 
-    `every_key` asks for no scope.
+    `every_key` asks for no scope; with `links` it also serves whoever has a link of the path's dashboard.
     """
     assert allowed
-    return Access(frozenset(allowed), scope=scope, every_key=every_key)
+    return Access(frozenset(allowed), scope=scope, every_key=every_key, links=links)
+
+
+async def _by_link(request: Request, services: Services) -> Caller:
+    """A reader of one dashboard, by the token of a link. Errors: Problem, which never repeats it."""
+    if "authorization" in request.headers:
+        raise two_credentials()
+    limits, dashboard = request.app.state.limits, request.path_params["dashboard_id"]
+    try:
+        link = await services.dashboards.opened_by(request.query_params["link"], dashboard)
+    except LinkRefused as refused:
+        request.app.state.metrics.failed_keys.inc()
+        wait = limits.failed_keys.take(request.client.host if request.client is not None else "")
+        if wait:
+            raise _too_many("too many wrong links from this address", wait) from None
+        raise link_refused(refused.reason) from None
+    wait = limits.requests.take(f"link {link.id}")
+    if wait:
+        raise _too_many("too many requests with this link", wait)
+    return Caller(name="", role=Role.DASHBOARD, key=link.id, expires=link.expires, link=dashboard)
 
 
 async def _identify(request: Request, services: Services) -> Caller:

@@ -33,6 +33,9 @@ from server.administration.spaces import settle_space
 from server.answer import Journey
 from server.batches.batches import Batches
 from server.catalogue import ServedDatasets
+from server.dashboards.dashboards import Dashboards
+from server.dashboards.links import Signer
+from server.dashboards.reading import Reader
 from server.datasets.invented import Invented, with_sources
 from server.jobs import JobPool
 from server.journey.pace import Pace
@@ -45,7 +48,7 @@ from server.monitors.monitors import Monitors
 from server.monitors.recovery import Recovery
 from server.opening import open_registry
 from server.resources.resources import Resources
-from server.sealing import BATCHES, MONITORS, REQUESTS, STREAMS, WEBHOOKS, Seal
+from server.sealing import BATCHES, DASHBOARDS, MONITORS, REQUESTS, STREAMS, WEBHOOKS, Seal
 from server.self_audit import SelfAudit
 from server.services import Check, Services, TokenSteps
 from server.settings import Settings
@@ -231,6 +234,11 @@ def _requests(ledger: Ledger, registry: Registry, catalogue: ServedDatasets, sea
     return BudgetRequests(ledger, registry, Budgets(ledger, registry, served), seal)
 
 
+def _dashboards(secret: bytes, ledger: Ledger, registry: Registry, journey: Journey) -> Dashboards:
+    seal = Seal(secret, DASHBOARDS)
+    return Dashboards(ledger, registry, journey, seal, Signer.of(secret), utc_now, Reader(registry, ledger, seal))
+
+
 def build_services(settings: Settings) -> Services:
     """Everything a server process needs, started. Undoes what it started when a later part fails.
 
@@ -280,6 +288,7 @@ def build_services(settings: Settings) -> Services:
             batches=Batches(ledger, registry, journey, Seal(secret, BATCHES)),
             streams=Streams(resources, registry, journey, catalogue, Seal(secret, STREAMS)),
             webhooks=_webhooks(settings, registry, Seal(secret, WEBHOOKS)),
+            dashboards=_dashboards(secret, ledger, registry, journey),
             tokens=_tokens(settings, registry),
             requests=_requests(ledger, registry, catalogue, Seal(secret, REQUESTS)),
             checks=_checks(private, shell, ledger, catalogue),

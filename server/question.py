@@ -69,6 +69,8 @@ class Question:
     mechanism: QuantileMechanism | None = None
     max_cost: Fraction | None = None
     sharpens: bool = False
+    envelope: bool = False
+    """Whether `account` is one that was set aside below the principal's own: asked by the schedule of a dashboard."""
     as_written: bool = False
     """Whether each condition is measured by itself: where ways are compared, and where a session has one number."""
 

@@ -1,5 +1,5 @@
-"""What the database has encrypted: states of monitors and streams, texts of batches and of requests for budgets,
-addresses and secrets of webhooks.
+"""What the database has encrypted: states of monitors and streams, texts of batches, of dashboards and of requests for
+budgets, addresses and secrets of webhooks.
 
 It is encrypted and authenticated (AES-256-GCM, a fresh nonce for each writing, bound to the identifier of what it
 belongs to), under a key for each purpose that is derived from `key_secret`, which servers that share a database share
@@ -15,13 +15,14 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-__all__ = ["BATCHES", "MONITORS", "REQUESTS", "STREAMS", "WEBHOOKS", "Seal", "SealBroken"]
+__all__ = ["BATCHES", "DASHBOARDS", "MONITORS", "REQUESTS", "STREAMS", "WEBHOOKS", "Seal", "SealBroken"]
 
 MONITORS = b"noisegate monitors 1"
 BATCHES = b"noisegate batches 1"
 WEBHOOKS = b"noisegate webhooks 1"
 STREAMS = b"noisegate streams 1"
 REQUESTS = b"noisegate requests 1"
+DASHBOARDS = b"noisegate dashboards 1"
 
 _NONCE = 12
 

@@ -19,6 +19,7 @@ from server.jobs import AdmittedQuery, JobPool
 from server.question import Question
 from server.settings import Settings
 from server.store.budget_requests import BudgetRequestRow
+from server.store.dashboards import DashboardRow, LinkRow
 from server.store.people import Principal
 from server.store.registry import Registry
 from server.store.resources import BatchRow, MonitorRow, StreamRow, SyntheticRow
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from server.administration.profiles import ProfileDataset
     from server.batches.batches import Choice, CountRow
     from server.batches.terms import AskedBatch
+    from server.dashboards.reading import Reader, Seen
+    from server.dashboards.terms import MakeDashboard
     from server.journey.query import Admitted, ToRun
     from server.models.models import ToTrain
     from server.models.terms import TrainModel
@@ -51,6 +54,7 @@ __all__ = [
     "BatchSteps",
     "Catalogue",
     "Check",
+    "DashboardSteps",
     "DatasetRefused",
     "JourneySteps",
     "ModelSteps",
@@ -269,6 +273,32 @@ class RequestSteps(Protocol):
         """Question, estimate and reason."""
 
 
+class DashboardSteps(Protocol):
+    """Dashboards (server/dashboards/dashboards.py). Synchronous, but for what reads; called on threads."""
+
+    @property
+    def reader(self) -> Reader:
+        """What tiles are read with."""
+
+    def check(self, request: MakeDashboard) -> None:
+        """Whether its tiles would be answered. Raises Refused, Problem."""
+
+    def make(self, request: MakeDashboard) -> DashboardRow:
+        """Opens its envelope and stores it. Raises Problem."""
+
+    def change(self, row: DashboardRow, request: MakeDashboard) -> None:
+        """Makes it what was asked for. Raises Problem."""
+
+    def describe(self, seen: Seen, *, owner: bool, trusted: bool) -> dict[str, object]:
+        """A dashboard as JSON."""
+
+    def add_link(self, dashboard: str, *, label: str, days: int, actor: str) -> tuple[LinkRow, str]:
+        """A link with its token. Raises Problem."""
+
+    async def opened_by(self, token: str, dashboard: str) -> LinkRow:
+        """The link whose token opens a dashboard. Raises LinkRefused."""
+
+
 class DatasetRefused(Exception):
     """A dataset that cannot be attached, with every finding at once. Findings hold no values of rows."""
 
@@ -345,6 +375,7 @@ class Services:
     batches: BatchSteps
     webhooks: WebhookSteps
     requests: RequestSteps
+    dashboards: DashboardSteps
     tokens: TokenSteps | None = None
     checks: tuple[Check, ...] = ()
     sql_matrix: Mapping[str, object] = field(default_factory=dict)

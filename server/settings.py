@@ -26,6 +26,7 @@ from pydantic_settings import (
 )
 
 from privacy.wording import nearest
+from server.cross_origin import ORIGIN
 from server.roles import Role
 from server.webhooks.addresses import read_network
 from server.webhooks.destinations import read_destination
@@ -142,6 +143,10 @@ class Settings(BaseSettings):
         (), description="Whom such messages may go to: addresses, or *@ and a domain."
     )
 
+    cors_origins: tuple[str, ...] = Field(
+        (), description="Origins whose pages may read tiles of dashboards, such as https://wall.example.com."
+    )
+
     docs_enabled: bool = Field(True, description="Serve the API documentation page at /docs.")
     metrics_open: bool = Field(False, description="Serve /metrics without a key; loopback only.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level that is logged.")
@@ -196,6 +201,10 @@ class Settings(BaseSettings):
         findings.extend(self._token_faults())
         for entry in self.webhook_destinations:
             findings.extend(_fault(read_destination, entry, "webhook_destinations"))
+        if not all(ORIGIN.match(entry) for entry in self.cors_origins):
+            findings.append(
+                "an entry of cors_origins is not an origin: write https://host, with a port where one is meant"
+            )
         for entry in self.webhook_networks:
             findings.extend(_fault(read_network, entry, "webhook_networks"))
         findings.extend(_fault(read_mail_address, self.mail_from, "mail_from"))

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypedDict
 from privacy.policy import ColumnType
 from privacy.values import Json
 
-__all__ = ["RESULT_HEADERS", "Column", "Table", "answer_table", "as_text", "release_table", "sort_of"]
+__all__ = ["RESULT_HEADERS", "Column", "Table", "answer_table", "as_text", "free_name", "release_table", "sort_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ def _arranged(sources: Sequence[_Source]) -> tuple[Column, ...]:
         first = source.name.casefold() not in taken
         taken.add(source.name.casefold())
         names.append(source.name if first else None)
-    own = [_free(source.name, taken) if name is None else name for source, name in zip(sources, names, strict=True)]
+    own = [free_name(source.name, taken) if name is None else name for source, name in zip(sources, names, strict=True)]
     columns = [
         Column(name, source.kind, place, source.type, tuple(_finite(value) for value in source.values))
         for place, (name, source) in enumerate(zip(own, sources, strict=True))
@@ -179,13 +179,13 @@ def _arranged(sources: Sequence[_Source]) -> tuple[Column, ...]:
             continue
         for kind, values in zip(("standard_error", "low", "high"), source.edges, strict=True):
             wanted = f"{name}_{kind}"
-            unique = _free(wanted, taken) if wanted.casefold() in taken else wanted
+            unique = free_name(wanted, taken) if wanted.casefold() in taken else wanted
             taken.add(unique.casefold())
             columns.append(Column(unique, kind, place, "DOUBLE", tuple(_finite(value) for value in values)))
     return tuple(columns)
 
 
-def _free(name: str, taken: set[str]) -> str:
+def free_name(name: str, taken: set[str]) -> str:
     """The name with the first number that makes it new, counted from 2; it is taken afterwards."""
     number = 2
     while f"{name}_{number}".casefold() in taken:

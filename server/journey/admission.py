@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
 from accountant.account import Account, common_accounts
-from accountant.errors import BudgetExhausted, LedgerError, Nominal
+from accountant.errors import BudgetExhausted, LedgerError, Nominal, UnknownAccount
 from accountant.ledger import Ledger
 from accountant.request import CoreCharge, Reserved, Reuse
 from accountant.states import QueryStatus
@@ -390,12 +390,26 @@ class Admission:
         if any(path[-1].space != dataset.space for path in paths):
             raise Refused([_unsettled(dataset)])
         dataset = self._beside(dataset, question.principal)
+        if question.envelope:
+            return dataset, self._envelope(question, paths)
         if question.account is None:
             return dataset, tuple(paths[0])
         own = next((path for path in paths if path[0].id == question.account), None)
         if own is None:
             raise Refused([_NOT_ASKED])
         return dataset, tuple(own)
+
+    def _envelope(self, question: Question, paths: Sequence[tuple[Account, ...]]) -> tuple[Account, ...]:
+        """The path of an account of nobody's own right below one of the principal's. Errors: Refused."""
+        assert question.account is not None
+        try:
+            path = tuple(self._ledger.path(question.account))
+        except UnknownAccount:
+            raise Refused([_NOT_ASKED]) from None
+        above = {own[0].id for own in paths}
+        if path[0].principal is not None or path[0].frozen or path[0].parent not in above:
+            raise Refused([_NOT_ASKED])
+        return path
 
     def granting(self, name: str, account: str | None) -> tuple[Dataset, tuple[Account, ...]]:
         """The dataset and the path of accounts from which an administrator pays for everybody.

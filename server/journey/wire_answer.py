@@ -157,6 +157,8 @@ def answer(asked: Asked, paid: Paid, parts: AnswerParts, account: Account, *, fi
     question, prepared, priced = asked.question, asked.prepared, asked.priced
     events = [event for release in parts.releases.values() for event in release.events]
     own = {a.id for a in asked.path if a.principal == question.principal}
+    if question.envelope:
+        own.add(asked.path[0].id)
     second = sum((charged.epsilon for charged in paid.charged if charged.account == account.id), Fraction(0))
     every = _together((), paid.charged) if first is None else _together(first.paid.charged, paid.charged)
     spent = sum((charged.epsilon for charged in every if charged.account == account.id), Fraction(0))

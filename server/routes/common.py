@@ -143,6 +143,9 @@ _LISTED = {kind.word: f"GET {kind.path}" for kind in ResourceKind} | {
     "webhook": "GET /v1/webhooks",
     "budget request": "GET /v1/budget-requests",
     "query": "GET /v1/queries",
+    "dashboard": "GET /v1/dashboards",
+    "tile": "GET /v1/dashboards/{dashboard_id}",
+    "link": "GET /v1/dashboards/{dashboard_id}/links",
 }
 """What shows whatever a caller could have meant, by the word for it; the kind of problem says it of all others."""
 

@@ -22,6 +22,7 @@ from accountant.errors import UnknownAccount
 from accountant.request import QueryRecord, StoredRelease
 from privacy.policy import Dataset, Sharing
 from server.auth import Access, Caller, access_of, caller_of, services_of
+from server.dashboards.reading import Seen
 from server.errors import Problem
 from server.roles import OVERSEEING, Role
 from server.routes.common import identifier, in_thread, not_found
@@ -49,6 +50,7 @@ __all__ = [
     "absent_dataset",
     "account_visible",
     "datasets_decided_by",
+    "may_read",
     "own",
     "seen_query",
     "seen_request",
@@ -56,6 +58,7 @@ __all__ = [
     "visible_account",
     "visible_batch",
     "visible_collector",
+    "visible_dashboard",
     "visible_dataset",
     "visible_model",
     "visible_monitor",
@@ -249,6 +252,27 @@ async def visible_webhook(request: Request, webhook_id: str) -> WebhookRow:
     return await own(caller_of(request), "webhook", webhook_id, services_of(request).registry.webhook)
 
 
+async def visible_dashboard(request: Request, dashboard_id: str) -> Seen:
+    """The dashboard: the caller's own, one that names the caller as a reader, one whose link the caller has.
+
+    Errors: Problem not_found when there is none, it is closed, or not for the caller.
+    """
+    caller = caller_of(request)
+    seen = await services_of(request).dashboards.reader.seen(identifier(dashboard_id, "dashboard"))
+    if seen is None or not may_read(caller, seen):
+        raise not_found("dashboard")
+    return seen
+
+
+def may_read(caller: Caller, seen: Seen) -> bool:
+    """Whether a caller may read a dashboard."""
+    if caller.link:
+        return caller.link == seen.row.id
+    if caller.oversees or caller.name == seen.row.principal:
+        return True
+    return caller.role is Role.DASHBOARD and caller.name in seen.readers
+
+
 @dataclass(frozen=True, slots=True)
 class SeenRelease:
     """A stored release that the caller may read."""
@@ -299,6 +323,10 @@ SIGHTS: Mapping[str, Callable[..., object]] = MappingProxyType(
         "stream_id": visible_stream,
         "synthetic_id": visible_synthetic,
         "webhook_id": visible_webhook,
+        "dashboard_id": visible_dashboard,
+        # Looked up in the dashboard that was found.
+        "tile": visible_dashboard,
+        "link_id": visible_dashboard,
     }
 )
 """By a path's parameter, the dependency that finds what it names."""

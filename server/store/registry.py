@@ -11,6 +11,7 @@ from accountant.tables import acts
 from server.store import replies
 from server.store.budget_requests import BudgetRequestRows
 from server.store.collectors import Collections
+from server.store.dashboards import DashboardRows
 from server.store.known_secret import KnownSecret
 from server.store.monitors import MonitorRows
 from server.store.people import People
@@ -32,6 +33,7 @@ class Registry(
     StreamRows,
     WebhookRows,
     BudgetRequestRows,
+    DashboardRows,
     KnownSecret,
 ):
     """The registry on SQLite or PostgreSQL. Thread-safe; every method is one transaction.

@@ -28,6 +28,11 @@ __all__ = [
     "collector_tallies",
     "collector_tokens",
     "collectors",
+    "dashboard_links",
+    "dashboard_readers",
+    "dashboard_refreshes",
+    "dashboard_tiles",
+    "dashboards",
     "dataset_versions",
     "metadata",
     "monitor_evaluations",
@@ -345,3 +350,89 @@ collector_tallies = Table(
     CheckConstraint("number >= 0 AND count >= 1", name="count"),
 )
 """How often each number is in the reports of a collector: all that is kept of them."""
+
+dashboards = Table(
+    "dashboards",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("principal", String(64), ForeignKey("principals.name"), nullable=False),
+    Column("dataset", String(64), nullable=False),
+    Column("account", String(80), nullable=False),
+    Column("sealed", LargeBinary, nullable=False),
+    Column("created", String(32), nullable=False),
+    Column("paused", String(32)),
+    Column("closed", String(32)),
+    Index("ix_dashboards_principal", "principal", "created", "id"),
+)
+"""Dashboards. `account` is their envelope; the title is encrypted."""
+
+dashboard_readers = Table(
+    "dashboard_readers",
+    metadata,
+    Column("dashboard", String(32), ForeignKey("dashboards.id"), primary_key=True),
+    Column("principal", String(64), primary_key=True),
+)
+"""Who may read a dashboard beside its owner. A name need not be that of a principal."""
+
+dashboard_tiles = Table(
+    "dashboard_tiles",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("dashboard", String(32), ForeignKey("dashboards.id"), nullable=False),
+    Column("name", String(40), nullable=False),
+    Column("slot", String(80)),
+    Column("place", Integer, nullable=False),
+    Column("sealed", LargeBinary, nullable=False),
+    Column("schedule", Text, nullable=False),
+    Column("created", String(32), nullable=False),
+    Column("wanted", String(32)),
+    Column("handled", String(32), nullable=False),
+    Column("version", String(200)),
+    Column("due", String(240)),
+    Column("due_at", String(32)),
+    Column("claim", String(32)),
+    Column("lease", String(32)),
+    Column("state", String(16), nullable=False),
+    Column("code", String(40)),
+    Column("answered", String(200)),
+    Column("query", String(80)),
+    Column("digest", String(64)),
+    Column("as_of", String(32)),
+    Column("refreshed", String(32)),
+    Column("number", Integer, nullable=False),
+    UniqueConstraint("slot", name="uq_dashboard_tiles_slot"),
+    CheckConstraint("state IN ('waiting', 'current', 'exhausted', 'refused', 'failed')", name="state_known"),
+    Index("ix_dashboard_tiles_dashboard", "dashboard", "place"),
+)
+"""Tiles. `slot` is dashboard and name while the tile stands there; text and title are encrypted.
+
+`due` is the refresh that is under way, or that a process left: its key in the ledger. `claim` is whose it is, until
+`lease`. `handled` and `version` are the last moment of the schedule, and the last version of the data, that were due.
+`query` is the query whose answer is shown, `digest` what is shown of it, `answered` the version it was asked of.
+"""
+
+dashboard_refreshes = Table(
+    "dashboard_refreshes",
+    metadata,
+    Column("tile", String(32), ForeignKey("dashboard_tiles.id"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("at", String(32), nullable=False),
+    Column("outcome", String(16), nullable=False),
+    Column("query", String(80)),
+    Column("charged", String(40)),
+    CheckConstraint("outcome IN ('answered', 'unchanged', 'exhausted', 'refused', 'failed')", name="outcome_known"),
+)
+"""What came of each refresh: the query whose answer is shown from then on, and what the envelope was charged."""
+
+dashboard_links = Table(
+    "dashboard_links",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("dashboard", String(32), ForeignKey("dashboards.id"), nullable=False),
+    Column("label", String(100), nullable=False),
+    Column("created", String(32), nullable=False),
+    Column("expires", String(32), nullable=False),
+    Column("revoked", String(32)),
+    Index("ix_dashboard_links_dashboard", "dashboard", "created", "id"),
+)
+"""Read-only links. Their tokens are signed and not stored."""

@@ -56,7 +56,11 @@ __all__ = [
     "State",
     "StateWord",
     "StrategyWord",
+    "TileState",
+    "TileStateWord",
     "VerdictWord",
+    "Weekday",
+    "WeekdayWord",
 ]
 
 
@@ -96,6 +100,28 @@ class DeliveryState(StrEnum):
     WAITING = "waiting"
     DELIVERED = "delivered"
     FAILED = "failed"
+
+
+class TileState(StrEnum):
+    """What a tile shows: nothing yet, its newest answer, or its last one, and why there is no newer one."""
+
+    WAITING = "waiting"
+    CURRENT = "current"
+    EXHAUSTED = "exhausted"
+    REFUSED = "refused"
+    FAILED = "failed"
+
+
+class Weekday(StrEnum):
+    """A day of the week."""
+
+    MON = "mon"
+    TUE = "tue"
+    WED = "wed"
+    THU = "thu"
+    FRI = "fri"
+    SAT = "sat"
+    SUN = "sun"
 
 
 class _OneOf:
@@ -142,6 +168,8 @@ VerdictWord = Annotated[Verdict, _OneOf(Verdict)]
 EvaluationWord = Annotated[EvaluationOutcome, _OneOf(EvaluationOutcome)]
 RequestStateWord = Annotated[RequestState, _OneOf(RequestState)]
 DecisionWord = Annotated[RequestState, _OneOf(state for state in RequestState if state is not RequestState.OPEN)]
+TileStateWord = Annotated[TileState, _OneOf(TileState)]
+WeekdayWord = Annotated[Weekday, _OneOf(Weekday)]
 DeliveryWord = Annotated[DeliveryState, _OneOf(DeliveryState)]
 EventWord = Annotated[EventType, _OneOf(kind for kind in EventType if kind is not EventType.WEBHOOK_TEST)]
 """A test is sent on request; nobody subscribes to it."""

@@ -18,8 +18,11 @@ from migrations.upgrade import upgrade
 from server.administration.budget_requests import BudgetRequests
 from server.administration.budgets import Budgets
 from server.app import create_app
+from server.dashboards.dashboards import Dashboards
+from server.dashboards.links import Signer
+from server.dashboards.reading import Reader
 from server.jobs import JobPool
-from server.sealing import REQUESTS, Seal
+from server.sealing import DASHBOARDS, REQUESTS, Seal
 from server.services import Check, Services
 from server.settings import Settings, load_settings
 from server.store.registry import Registry
@@ -156,6 +159,7 @@ def world(populated: Populated, clock: Clock[datetime.datetime], settings: Setti
     registrar = FakeRegistrar(catalogue)
     profiles = FakeProfiles()
     jobs = JobPool(threads=2, queue=8)
+    seal = Seal(SECRET, DASHBOARDS)
     services = Services(
         settings=settings,
         registry=registry,
@@ -168,6 +172,9 @@ def world(populated: Populated, clock: Clock[datetime.datetime], settings: Setti
         resources=FakeResources(),
         monitors=FakeMonitors(),
         webhooks=FakeWebhooks(),
+        dashboards=Dashboards(
+            ledger, registry, journey, seal, Signer.of(SECRET), clock, Reader(registry, ledger, seal)
+        ),
         streams=FakeStreams(),
         synthetic=FakeSynthetic(),
         models=FakeModels(),

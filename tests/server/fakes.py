@@ -382,7 +382,7 @@ class FakeJourney:
         request = ReserveRequest(
             query_id=f"q_{secrets.token_hex(8)}",
             principal=question.principal,
-            account=accounts[0].id,
+            account=question.account if question.envelope and question.account else accounts[0].id,
             body_hash=question.body_hash,
             cores=(core,),
             idempotency_key=question.idempotency_key,

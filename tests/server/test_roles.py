@@ -57,6 +57,19 @@ GET    /v1/collectors/{collector_id}/estimates   admin analyst auditor dashboard
 GET    /v1/collectors/{collector_id}/question    public
 POST   /v1/collectors/{collector_id}/reports     public
 POST   /v1/collectors/{collector_id}/tokens      admin
+GET    /v1/dashboards                            admin analyst auditor dashboard owner
+POST   /v1/dashboards                            admin analyst owner
+DELETE /v1/dashboards/{dashboard_id}             admin analyst owner
+GET    /v1/dashboards/{dashboard_id}             admin analyst auditor dashboard owner
+PUT    /v1/dashboards/{dashboard_id}             admin analyst owner
+POST   /v1/dashboards/{dashboard_id}:pause       admin analyst owner
+POST   /v1/dashboards/{dashboard_id}:resume      admin analyst owner
+GET    /v1/dashboards/{dashboard_id}/links       admin analyst auditor owner
+POST   /v1/dashboards/{dashboard_id}/links       admin analyst owner
+DELETE /v1/dashboards/{dashboard_id}/links/{link_id} admin analyst owner
+GET    /v1/dashboards/{dashboard_id}/tiles/{tile} admin analyst auditor dashboard owner
+GET    /v1/dashboards/{dashboard_id}/tiles/{tile}/history admin analyst auditor dashboard owner
+POST   /v1/dashboards/{dashboard_id}/tiles/{tile}:refresh admin analyst owner
 GET    /v1/datasets                              admin analyst auditor dashboard owner
 POST   /v1/datasets                              admin
 DELETE /v1/datasets/{dataset}                    admin

@@ -1,0 +1,248 @@
+"""Who reads dashboards: owners, overseers, readers that are named, links; and pages of other origins."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import io
+import json
+from typing import Any
+
+import pytest
+
+from server import log
+from server.app import create_app
+from server.dashboards.links import LinkFault, LinkRefused, Signer
+from server.dashboards.refreshing import Refreshing
+from server.settings import SettingsRefused, load_settings
+from tests.server.conftest import NOW, SECRET, World
+from tests.server.fakes import Api
+
+BODY: dict[str, Any] = {
+    "dataset": "clinic",
+    "title": "The clinic",
+    "envelope": {"epsilon": "2"},
+    "readers": ["dashboard"],
+    "tiles": [
+        {
+            "name": "people",
+            "title": "People",
+            "sql": "SELECT COUNT(*) AS n FROM people",
+            "spend": {"epsilon": "0.5"},
+            "schedule": {"times": ["06:00"]},
+        }
+    ],
+}
+
+
+def made(world: World, **change: Any) -> str:
+    """The address of a dashboard of the analyst's."""
+    response = world.api.post("/v1/dashboards", json={**BODY, **change})
+    assert response.status_code == 201, response.text
+    assert response.headers["location"] == response.json()["links"]["self"]
+    return str(response.headers["location"])
+
+
+def refresh(world: World) -> None:
+    """Looks of the schedule until nothing is due."""
+    services = world.services
+    process = Refreshing(services.dashboards, services.journey, services.catalogue, services.jobs, world.clock)  # type: ignore[arg-type]
+
+    async def look() -> None:
+        while await process.look():
+            await process.rounds.finished()
+
+    asyncio.run(look())
+
+
+def linked(world: World, address: str, **body: Any) -> tuple[str, str]:
+    """A link of a dashboard: its identifier and its token."""
+    link = world.api.post(f"{address}/links", json={"label": "hall", **body}).json()
+    assert link["urls"]["people"] == f"{address}/tiles/people.csv?link={link['token']}"
+    return link["id"], link["token"]
+
+
+def test_who_reads_a_dashboard(world: World) -> None:
+    """The owner sees texts, overseers all but texts, readers tiles; strangers, and readers of other roles, nothing."""
+    address = made(world, readers=["dashboard", "other"])
+    refresh(world)
+    shown = {
+        who: world.api.get(address, who=who) for who in ("analyst", "admin", "auditor", "dashboard", "other", "owner")
+    }
+    assert {who: one.status_code for who, one in shown.items()} == {
+        "analyst": 200, "admin": 200, "auditor": 200, "dashboard": 200, "other": 404, "owner": 404,
+    }  # fmt: skip
+    seen = {
+        who: (one.json()["tiles"][0]["sql"], one.json()["envelope"]) for who, one in shown.items() if one.is_success
+    }
+    assert [who for who, (sql, _) in seen.items() if sql is not None] == ["analyst"]
+    assert [who for who, (_, envelope) in seen.items() if envelope is not None] == ["analyst", "admin", "auditor"]
+    for who, status in (("dashboard", 200), ("auditor", 200), ("other", 404), ("owner", 404)):
+        assert world.api.get(f"{address}/tiles/people.csv", who=who).status_code == status
+        assert len(world.api.get("/v1/dashboards", who=who).json()["dashboards"]) == (status == 200)
+    assert world.api.call("POST", f"{address}:pause", who="owner").status_code == 404
+    assert world.api.call("POST", f"{address}:pause", who="admin").status_code == 200
+    assert world.api.call("POST", f"{address}:resume", who="admin").status_code == 404
+    assert world.api.get(f"{address}/tiles/people").headers["noisegate-tile-state"] == "paused"
+    assert world.api.call("DELETE", address, who="admin").status_code == 200
+    assert world.api.get(address, who="dashboard").status_code == 404
+
+
+def test_a_get_spends_nothing_and_asks_nothing(world: World) -> None:
+    """Before the first refresh a tile waits, whatever is read; nobody's poll asks a question."""
+    address = made(world)
+    asked = len(world.journey.asked)
+    assert world.api.get(f"{address}/tiles/people").json()["state"] == "waiting"
+    waiting = world.api.get(f"{address}/tiles/people.csv")
+    assert (waiting.status_code, waiting.headers["retry-after"]) == (503, "5")
+    for path in ("tiles/people/history", "tiles/absent", "tiles/people.xml", "tiles/absent/history", "links"):
+        world.api.get(f"{address}/{path}")
+    assert world.api.get(f"{address}/tiles/people.xml").status_code == 404
+    assert (len(world.journey.asked), world.spent()) == (asked, 0)
+    refresh(world)
+    assert world.api.get(f"{address}/tiles/people.csv").text == '"n","n_low","n_high"\r\n1,-4,6\r\n'
+    spent = world.spent()
+    assert [world.api.get(f"{address}/tiles/people.csv").status_code for _ in range(3)] == [200] * 3
+    assert world.spent() == spent > 0
+
+
+@pytest.mark.parametrize("accept", ["arrow", "arrows", "parquet"])
+def test_a_tile_as_arrow(world: World, accept: str) -> None:
+    """The same table in binary formats."""
+    import pyarrow.ipc
+    import pyarrow.parquet
+
+    address = made(world)
+    refresh(world)
+    content = io.BytesIO(world.api.get(f"{address}/tiles/people.{accept}").content)
+    read = {
+        "arrow": lambda: pyarrow.ipc.open_file(content).read_all(),
+        "arrows": lambda: pyarrow.ipc.open_stream(content).read_all(),
+        "parquet": lambda: pyarrow.parquet.read_table(content),
+    }[accept]
+    assert read().to_pylist() == [{"n": 1, "n_low": -4.0, "n_high": 6.0}]
+
+
+def test_a_link_opens_the_tiles_of_one_dashboard_until_it_ends(world: World) -> None:
+    """A token of another dashboard, a changed one, an expired and a revoked one open nothing; a link opens no more."""
+    address, other = made(world), made(world, title="Other")
+    refresh(world)
+    link, token = linked(world, address, days=2)
+
+    def get(path: str, token: str = token, **more: Any) -> tuple[int, str]:
+        response = world.api.get(f"{path}?link={token}", who=None, **more)
+        return response.status_code, response.json().get("why", "") if response.status_code == 401 else ""
+
+    tile = f"{address}/tiles/people.csv"
+    assert get(tile)[0] == get(f"{address}/tiles/people/history")[0] == 200
+    assert get(f"{other}/tiles/people.csv")[0] == 401
+    name, expiry, code = token.split(".")
+    for wrong in (f"{name}.{int(expiry) + 9}.{code}", f"k_{'0' * 16}.{expiry}.{code}", token[:-1], "", "x" * 150):
+        assert get(tile, wrong)[0] == 401, wrong
+    # A link is no key: it has no other route, and does not stand beside one.
+    assert get(address)[0] == 422
+    assert get(f"{address}/links")[0] == 422
+    assert world.api.get(f"{tile}?link={token}").status_code == 401
+    again = world.api.get(tile, who=None)
+    assert again.status_code == 401
+    assert world.api.call("DELETE", f"{address}/links/{link}").json()["revoked"] is not None
+    assert world.api.call("DELETE", f"{address}/links/{link}").status_code == 404
+    assert get(tile) == (401, "It was revoked.")
+    late = linked(world, address, days=2)[1]
+    assert get(tile, late)[0] == 200
+    world.clock.now += datetime.timedelta(days=2)
+    assert get(tile, late) == (401, "It has expired.")
+    assert [one["label"] for one in world.api.get(f"{address}/links").json()["links"]] == ["hall", "hall"]
+
+
+def test_a_token_stands_in_no_log_metric_or_problem(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever becomes of a request with a token: nothing that the server writes or says repeats it."""
+    stream = io.StringIO()
+    monkeypatch.setattr(log, "_logger", log.Log(level=0, stream=stream))
+    address = made(world)
+    _, token = linked(world, address)
+    said = []
+    for path in ("tiles/people", "tiles/people.csv", "tiles/absent", "links", "tiles/people/history", "nowhere"):
+        for query in (f"link={token}", f"link={token}&link={token}", f"link={token}&{token}=1", f"link={token}x"):
+            response = world.api.get(f"{address}/{path}?{query}", who=None)
+            said.append(response.text + str(response.headers))
+    said.append(world.api.get("/metrics", who="admin").text)
+    assert '"route": "/v1/dashboards/{dashboard_id}/tiles/{tile}"' in stream.getvalue()
+    code = token.rsplit(".", 1)[1]
+    assert code not in stream.getvalue() + "".join(said)
+    # Stored neither: a dump of the database opens nothing.
+    dump = (world.settings.home / "ledger.sqlite").read_bytes()
+    wal = world.settings.home / "ledger.sqlite-wal"
+    assert code.encode() not in dump + (wal.read_bytes() if wal.exists() else b"")
+
+
+def test_a_link_is_made_once_under_a_key(world: World) -> None:
+    """A retry gets the link without its token."""
+    address = made(world)
+    first, again = (
+        world.api.post(f"{address}/links", json={"label": "x"}, headers={"Idempotency-Key": "k"}).json()
+        for _ in range(2)
+    )
+    assert again == {**first, "token": None, "urls": None}
+
+
+def test_signed_tokens_are_of_one_secret() -> None:
+    """Another secret signs other tokens."""
+    token = Signer.of(SECRET).token("k_0123456789abcdef", "d_1", NOW + datetime.timedelta(days=1))
+    assert Signer.of(SECRET).link_of(token, "d_1", NOW) == "k_0123456789abcdef"
+    for signer, dashboard in ((Signer.of(SECRET[::-1]), "d_1"), (Signer.of(SECRET), "d_2")):
+        with pytest.raises(LinkRefused) as refused:
+            signer.link_of(token, dashboard, NOW)
+        assert refused.value.reason is LinkFault.INVALID
+
+
+def test_a_long_poll_ends_with_another_tag_or_its_time(world: World) -> None:
+    """304 when the time is over; 200 as soon as what is shown is another."""
+    tile = f"{made(world)}/tiles/people"
+    tag = world.api.get(tile).headers["etag"]
+    bare = tag.strip('"')
+    assert world.api.get(f"{tile}?after={bare}&wait=0s").status_code == 304
+    assert world.api.get(f"{tile}?after=another&wait=30s").status_code == 200
+    for wrong in ("wait=31s", "wait=-1", "wait=1e3", "after=x&after=y", "wait=20m"):
+        assert world.api.get(f"{tile}?{wrong}").status_code == 422
+    changed, _ = world.api.calls(
+        ("GET", f"{tile}?after={bare}&wait=30s", "dashboard", {}),
+        ("POST", tile.replace("/tiles/people", ":pause"), "analyst", {}),
+    )
+    assert (changed.status_code, changed.json()["paused"]) == (200, True)
+
+
+def test_pages_of_allowed_origins_read_tiles_and_nothing_else(world: World) -> None:
+    """CORS by a list: an origin that is not on it, other routes and other methods get no permission."""
+    wall = "https://wall.example.com"
+    settings = world.settings.model_copy(update={"cors_origins": (wall,)})
+    api = Api(create_app(settings, services=world.services), world.api._runner, world.api.keys)
+    address = made(world)
+    tile = f"{address}/tiles/people"
+    for origin, path, allowed in (
+        (wall, tile, wall),
+        ("https://wall.example.com.evil.test", tile, None),
+        ("null", tile, None),
+        (wall, address, None),
+        (wall, "/v1/me", None),
+    ):
+        response = api.get(path, headers={"Origin": origin})
+        assert response.headers.get("access-control-allow-origin") == allowed, (origin, path)
+        assert ("Origin" in response.headers.get("vary", "")) == (path == tile)
+    preflight = api.call("OPTIONS", tile, who=None, headers={"Origin": wall, "Access-Control-Request-Method": "GET"})
+    assert (preflight.status_code, preflight.headers["access-control-allow-methods"]) == (204, "GET")
+    assert api.call("OPTIONS", address, who=None, headers={"Origin": wall}).status_code == 405
+    assert world.api.get(tile, headers={"Origin": wall}).headers.get("access-control-allow-origin") is None
+    api.close()
+    for entry in ("*", "https://wall.example.com/", "wall.example.com", "https://*.example.com"):
+        with pytest.raises(SettingsRefused, match="cors_origins"):
+            load_settings(cors_origins=(entry,))
+
+
+def test_making_one_twice_under_a_key_makes_one(world: World) -> None:
+    """An idempotent POST; and no more dashboards than a principal may have."""
+    headers = {"Idempotency-Key": "one"}
+    first, again = (world.api.post("/v1/dashboards", json=BODY, headers=headers) for _ in range(2))
+    assert json.loads(first.content) == json.loads(again.content)
+    assert len(world.api.get("/v1/dashboards").json()["dashboards"]) == 1
+    assert sum(account.name.startswith("dashboard") for account in world.ledger.accounts(dataset="clinic")) == 1
