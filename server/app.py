@@ -27,7 +27,7 @@ from server.body import findings_of
 from server.cross_origin import CrossOrigin
 from server.errors import Problem, problem_of_execution, problem_of_ledger, problem_of_refusal, problem_response
 from server.installed import program_version
-from server.limits import RateLimit
+from server.limits import RateLimit, Rates, SharedRateLimit
 from server.log import coarse_seconds, configure_logs, duration_bucket, logger, where
 from server.methods import allowed_methods, as_get, without_body
 from server.metrics import Metrics
@@ -94,7 +94,7 @@ class RequestState(TypedDict, total=False):
 
 @dataclass(slots=True)
 class _Limits:
-    requests: RateLimit
+    requests: Rates
     failed_keys: RateLimit
 
 
@@ -147,6 +147,7 @@ def create_app(settings: Settings, *, services: Services | None = None, build: S
     app.state.readiness_lock = asyncio.Lock()
     if services is not None:
         app.state.services = services
+        _share_rates(app, services)
     _add_handlers(app)
     app.add_middleware(CrossOrigin, origins=settings.cors_origins)
     app.add_middleware(_Edge, state=app.state, secure=settings.tls_terminated)
@@ -167,6 +168,7 @@ def _lifespan(
         configure_logs(level=settings.log_level)
         services = await asyncio.to_thread(build, settings)
         app.state.services = services
+        _share_rates(app, services)
         logger().info("started", version=program_version(), instance=settings.instance)
         try:
             with noticing_signals(lambda: services.jobs.stop(seconds=settings.shutdown_seconds)):
@@ -180,6 +182,15 @@ def _lifespan(
                     await asyncio.to_thread(close)
 
     return lifespan
+
+
+def _share_rates(app: FastAPI, services: Services) -> None:
+    """Counts requests of principals in the database, where several processes may serve from it."""
+    if services.registry.shared:
+        settings = services.settings
+        app.state.limits.requests = SharedRateLimit(
+            services.registry, per_minute=settings.requests_per_minute, burst=settings.requests_burst
+        )
 
 
 # The edge

@@ -18,7 +18,7 @@ from accountant.request import ACTING
 from server.dashboards.links import LinkRefused
 from server.dashboards.refusals import link_refused, two_credentials
 from server.errors import Problem
-from server.limits import RateLimit
+from server.limits import Rates
 from server.roles import OVERSEEING, Role
 from server.scopes import SERVICE_ROLES, Scope, Scopes, scope_of
 from server.services import Services
@@ -182,9 +182,10 @@ async def _by_link(request: Request, services: Services) -> Caller:
 
 
 async def _identify(request: Request, services: Services) -> Caller:
-    limits = request.app.state.limits
+    limits, names = request.app.state.limits, request.headers.getlist(ON_BEHALF_OF)
     try:
-        caller = await run_in_threadpool(_verified, services, _bearer(request, services))
+        text = _bearer(request, services)
+        return await run_in_threadpool(_admitted, services, limits.requests, text, names)
     except KeysUnavailable:
         raise _no_keys() from None
     except KeyRefused as refused:
@@ -196,16 +197,24 @@ async def _identify(request: Request, services: Services) -> Caller:
         what = "the request has no API key" if refused.reason is KeyFault.MISSING else "the API key is not accepted"
         why, instead = _REASONS[refused.reason]
         raise Problem("unauthenticated", what, why, instead) from None
+
+
+def _admitted(services: Services, requests: Rates, text: str, names: Sequence[str]) -> Caller:
+    """The caller of a key or a token, for whom it acts, after one more request of that principal. Blocks.
+
+    Errors: KeyRefused, KeysUnavailable; Problem.
+    """
+    caller = _verified(services, text)
     try:
-        acting = await run_in_threadpool(_on_behalf, services, caller, request.headers.getlist(ON_BEHALF_OF))
+        acting = _on_behalf(services, caller, names)
     except Problem:
-        _take(limits.requests, caller.name)
+        _take(requests, caller.name)
         raise
-    _take(limits.requests, acting.name)
+    _take(requests, acting.name)
     return acting
 
 
-def _take(requests: RateLimit, name: str) -> None:
+def _take(requests: Rates, name: str) -> None:
     """Counts a request of a principal. Errors: Problem rate_limited."""
     wait = requests.take(name)
     if wait:

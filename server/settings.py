@@ -112,6 +112,13 @@ class Settings(BaseSettings):
     requests_burst: int = Field(600, ge=1, le=1_000_000, description="Requests per principal at once.")
     failed_keys_per_minute: int = Field(30, ge=1, le=10_000, description="Wrong API keys per address and minute.")
 
+    open_queries_per_principal: int = Field(
+        128, ge=1, le=100_000, description="Queries of a principal that wait or run, in all processes together."
+    )
+    open_queries_per_dataset: int = Field(
+        1_024, ge=1, le=100_000, description="Queries of a dataset that wait or run, in all processes together."
+    )
+
     connections_max: int = Field(1_000, ge=16, le=100_000, description="Open connections of one server process.")
     connections_per_address: int = Field(
         256, ge=4, le=100_000, description="Open connections of one address; trusted_proxies have no such limit."

@@ -19,7 +19,7 @@ from accountant.states import QueryStatus
 from privacy.refusal import CODES, ExecutionFailed, Refused
 from server.admitted import InFlight, Settled
 from server.auth import Caller, services_of
-from server.errors import problem_of_execution, problem_of_ledger
+from server.errors import Problem, problem_of_execution, problem_of_ledger
 from server.jobs import AdmittedQuery, Started
 from server.routes.common import in_thread
 from server.routes.sight import absent_dataset, account_visible
@@ -73,12 +73,43 @@ async def start_charged(
     Errors: Problem, as of `_explained`; those of `JobPool.start`.
     """
     services = services_of(request)
+    await _require_room(services, caller, dataset)
     # From here on a failure that nobody foresaw counts as charged.
     request.state.spending = True
     async with _explained(services, caller, dataset):
         started = await services.jobs.start(admit, complete, abandon, owner=caller.name)
     request.state.query_id = started.query.query_id
     return started
+
+
+async def _require_room(services: Services, caller: Caller, dataset: str) -> None:
+    """Errors: Problem rate_limited where the principal, or the dataset that it may see, has too many open queries.
+
+    How many there are is a function of what was asked and of visible moments: a query is open until its moment.
+    """
+    settings = services.settings
+    of_principal, of_dataset = settings.open_queries_per_principal, settings.open_queries_per_dataset
+    if not services.registry.shared and services.jobs.in_flight < min(of_principal, of_dataset):
+        # Every open query has a place in the queue of the one process.
+        return
+
+    def full() -> str | None:
+        found = services.registry.open_queries(caller.name, dataset)
+        if found.of_principal >= of_principal:
+            return "too many of your queries wait or run"
+        if found.of_dataset >= of_dataset and account_visible(services, caller, dataset):
+            return "too many queries of this dataset wait or run"
+        return None
+
+    what = await in_thread(full)
+    if what is not None:
+        raise Problem(
+            "rate_limited",
+            what=what,
+            why="How many may do so at the same time is limited. Nothing was charged.",
+            instead=("Send the query again when an earlier one has ended.",),
+            headers={"Retry-After": "2"},
+        )
 
 
 async def open_charged(

@@ -15,6 +15,7 @@ from server.store.dashboards import DashboardRows
 from server.store.known_secret import KnownSecret
 from server.store.monitors import MonitorRows
 from server.store.people import People
+from server.store.shares import Shares
 from server.store.streams import StreamRows
 from server.store.synthetic import SyntheticRows
 from server.store.transactions import iso
@@ -35,6 +36,7 @@ class Registry(
     BudgetRequestRows,
     DashboardRows,
     KnownSecret,
+    Shares,
 ):
     """The registry on SQLite or PostgreSQL. Thread-safe; every method is one transaction.
 
