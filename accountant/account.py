@@ -22,6 +22,7 @@ from accountant.filter import (
     least_share,
     split_limit,
 )
+from accountant.window import View
 from privacy.loss import Loss
 from privacy.numbers import ATTO, PICO
 
@@ -52,7 +53,7 @@ class Account:
     epsilon and the greatest delta that its limit ever had (None: the limit of now), `revision` counts its limits, and
     a `frozen` account pays for nothing more, nor does one that `expires` from that moment on. `space` is the unit
     space: whom the account's whole tree protects, in whichever of its datasets. `branches` was fixed by the limit when
-    it was set (`accountant.filter.split_limit`).
+    it was set (`accountant.filter.split_limit`). `window` is what its window says at that moment, where it has one.
     """
 
     id: str
@@ -72,6 +73,7 @@ class Account:
     reserved: Sums = NOTHING
     space: str = ""
     expires: datetime.datetime | None = None
+    window: View | None = None
 
     def __post_init__(self) -> None:
         # In whole numbers: every question makes several accounts, and fractions are slow.
@@ -120,7 +122,13 @@ class Account:
 
     def admits(self, loss: Loss) -> bool:
         """Whether the charge may be spent now."""
-        return fits(self.spent.add(loss, self.branches), self.branches)
+        after = self.spent.add(loss, self.branches)
+        return fits(after, self.branches) and (
+            self.window is None or self.window.admits(after, self._placed(loss), self.branches)
+        )
+
+    def _placed(self, loss: Loss) -> Sums:
+        return Sums.of(loss).placed(self.spent, self.branches)
 
     def alive_branches(self) -> tuple[Branch, ...]:
         """The branches that still count: a charge is admitted through one of them or not at all."""
@@ -133,9 +141,15 @@ class Account:
         """
         return Fraction(*least_share(self.spent, self.branches))
 
-    def remaining_epsilon(self) -> Fraction:
-        """Nominal epsilon that is left: the unused share of the limit's epsilon. Exact for a pure account."""
+    def lifetime_epsilon(self) -> Fraction:
+        """Nominal epsilon that is left of the limit: the unused share of its epsilon. Exact for a pure account."""
         return self.limit.epsilon * (1 - self.used_share())
+
+    def remaining_epsilon(self) -> Fraction:
+        """Nominal epsilon that may be spent now: what is left of the limit, and of it what the window lets through."""
+        if self.window is None:
+            return self.lifetime_epsilon()
+        return min(self.lifetime_epsilon(), self.limit.epsilon * self.window.left(self.spent, self.branches))
 
     def cost(self, loss: Loss) -> Fraction:
         """Nominal epsilon that the charge takes from what remains: what the ledger would say it cost, now."""
@@ -143,17 +157,44 @@ class Account:
         after, after_of = least_share(self.spent.add(loss, self.branches), self.branches)
         return self.limit.epsilon * Fraction(after * before_of - before * after_of, before_of * after_of)
 
-    def remaining_delta(self) -> Fraction:
-        """Delta that is left for charges that have one (selection of partitions)."""
+    def lifetime_delta(self) -> Fraction:
+        """Delta of the limit that is left for charges that have one (selection of partitions)."""
         return max(self.branches.delta - self.spent.delta, 0) * ATTO
 
+    def remaining_delta(self) -> Fraction:
+        """The same that may be spent now."""
+        left = self.lifetime_delta()
+        if self.window is None:
+            return left
+        budgets = self.window.budgets(self.branches)
+        if budgets is None:
+            return Fraction(0)
+        return min(left, max(budgets.delta - self.window.compared(self.spent).delta, 0) * ATTO)
+
     def charges_left(self, loss: Loss) -> int:
-        """How many charges of this loss would be admitted one after another from now on."""
-        return charges_left(Sums.of(loss), self.spent, self.branches)
+        """How many charges of this loss would be admitted one after another now."""
+        left = charges_left(Sums.of(loss), self.spent, self.branches)
+        if self.window is None:
+            return left
+        budgets = self.window.budgets(self.branches)
+        if budgets is None:
+            return 0
+        return min(left, charges_left(Sums.of(loss), self.window.compared(self.spent), budgets))
 
     def after(self, loss: Loss) -> Account:
         """The account as it would be with the charge, whether it is admitted or not."""
-        return replace(self, spent=self.spent.add(loss, self.branches))
+        window = None if self.window is None else self.window.after(self._placed(loss))
+        return replace(self, spent=self.spent.add(loss, self.branches), window=window)
+
+    def available_at(self, loss: Loss) -> int | None:
+        """When a charge that the window refuses now would be admitted, if nothing else is charged until then.
+
+        In microseconds. None where the window does not refuse it, and where the limit never admits it.
+        """
+        after, charge = self.spent.add(loss, self.branches), self._placed(loss)
+        if self.window is None or not fits(after, self.branches) or self.admits(loss):
+            return None
+        return self.window.available(after, charge, self.branches)
 
     def explain_refusal(self, loss: Loss) -> tuple[Shortage, ...]:
         """The amounts that are short; empty exactly when the charge is admitted.
@@ -161,28 +202,39 @@ class Account:
         A delta alone refuses a charge. The other measures refuse it only together, so all branches of the account are
         listed then: giving way in any one of them would be enough.
         """
-        after = self.spent.add(loss, self.branches)
-        asked = Sums.of(loss)
-        short = []
-        if after.delta > self.branches.delta:
-            short.append(Shortage(measure="delta", asked=asked.delta * ATTO, remaining=self.remaining_delta()))
-        if not alive_branches(after, self.branches):
-            for measure, amount, spent, budget in (
-                ("pure", asked.pure, self.spent.pure, self.branches.pure),
-                ("mu_squared", asked.mu_squared, self.spent.mu_squared, self.branches.mu_squared),
-                ("rho", asked.rho, self.spent.rho, self.branches.rho),
-                ("mixed_pure", asked.pure, self.spent.mixed_pure, self.branches.mixed_pure),
-                ("mixed_mu_squared", asked.mu_squared, self.spent.mixed_mu_squared, self.branches.mixed_mu_squared),
-            ):
-                if budget is not None:
-                    short.append(
-                        Shortage(
-                            measure=measure,
-                            asked=None if amount is None else amount * PICO,
-                            remaining=None if spent is None else max(budget - spent, 0) * PICO,
-                        )
-                    )
-        return tuple(short)
+        short = _shortages(self.spent.add(loss, self.branches), self.spent, Sums.of(loss), self.branches)
+        if short or self.window is None or self.admits(loss):
+            return short
+        window = self.window
+        budgets = window.budgets(self.branches)
+        if budgets is None:
+            return (Shortage(measure="pure", asked=_picos(Sums.of(loss).pure), remaining=Fraction(0)),)
+        spent = window.compared(self.spent)
+        return _shortages(spent.together(self._placed(loss)), spent, Sums.of(loss), budgets)
+
+
+def _picos(amount: int | None) -> Fraction | None:
+    return None if amount is None else amount * PICO
+
+
+def _shortages(after: Sums, before: Sums, asked: Sums, branches: Branches) -> tuple[Shortage, ...]:
+    """The amounts of budgets that a charge exceeds."""
+    short = []
+    if after.delta > branches.delta:
+        left = max(branches.delta - before.delta, 0) * ATTO
+        short.append(Shortage(measure="delta", asked=asked.delta * ATTO, remaining=left))
+    if not alive_branches(after, branches):
+        for measure, amount, spent, budget in (
+            ("pure", asked.pure, before.pure, branches.pure),
+            ("mu_squared", asked.mu_squared, before.mu_squared, branches.mu_squared),
+            ("rho", asked.rho, before.rho, branches.rho),
+            ("mixed_pure", asked.pure, before.mixed_pure, branches.mixed_pure),
+            ("mixed_mu_squared", asked.mu_squared, before.mixed_mu_squared, branches.mixed_mu_squared),
+        ):
+            if budget is not None:
+                left_of = None if spent is None else max(budget - spent, 0)
+                short.append(Shortage(measure=measure, asked=_picos(amount), remaining=_picos(left_of)))
+    return tuple(short)
 
 
 def common_accounts(accounts: Iterable[Account], dataset: str) -> list[Account]:

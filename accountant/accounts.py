@@ -18,6 +18,8 @@ from accountant.operations import ChangeLimit, CreateAccount
 from accountant.reads import Reads
 from accountant.request import storable
 from accountant.spaces import JoinSpace
+from accountant.window import WindowWish
+from accountant.window_step import ChangeWindow
 
 __all__ = ["Accounts", "new_account_id", "require_text"]
 
@@ -50,13 +52,15 @@ class Accounts(Reads):
         beside: Beside | None = None,
         space: str | None = None,
         expires: datetime.datetime | None = None,
+        window: WindowWish | None = None,
     ) -> Account:
         """Opens an account and writes its grant. A unit space has one root (`parent` None), which every charge reaches.
 
         `shares` divides the delta of every limit that it will have; a pure account has none to divide. `space` is the
         dataset's own name where it is None; named, an account may hang below one of another dataset of that space. An
         account with `expires` pays for nothing from that moment on. `id` is a fresh one of `new_account_id`, `request`
-        the budget request that it was opened for, and `beside` writes what goes with it into other tables.
+        the budget request that it was opened for, and `beside` writes what goes with it into other tables. `window`
+        says when how much of the limit may be spent (window.md).
         Errors: ValueError for a second root, a parent of another dataset or space, a dataset that was opened in another
         space, too deep a tree, an empty name, or a limit that does not suit the filter; UnknownAccount, AccountFrozen
         and AccountExpired for the parent; AccountExists when the principal has an account of this dataset below this
@@ -79,6 +83,7 @@ class Accounts(Reads):
                 beside=beside,
                 space=space,
                 expires=None if expires is None else to_micros(expires),
+                window=window,
             )
         )
 
@@ -125,6 +130,19 @@ class Accounts(Reads):
                 beside=beside,
             )
         )
+
+    def change_window(
+        self, account: str, wish: WindowWish | None, *, actor: str, reason: str, expected: int | None = None
+    ) -> Account:
+        """Gives an account a window from the ledger's time on, another one, or none, with an `adjust` entry.
+
+        What was spent stays, and the limit bounds everything as before (window.md). Errors: as `change_limit`;
+        ValueError for a window that is reversed, empty, not acknowledged, or the one that there is.
+        """
+        require_text(actor)
+        require_text(reason)
+        step = ChangeWindow(account=account, wish=wish, actor=actor, reason=reason, expected=expected)
+        return self._write(step)
 
     def freeze(self, principal: str, *, actor: str, reason: str, beside: BesideFrozen) -> tuple[str, ...]:
         """Freezes every account of a principal, each with an `adjust` entry, and returns those that it froze now.

@@ -167,12 +167,13 @@ def audit_since(connection: Connection, checkpoint: Checkpoint) -> AuditReport |
     )
 
 
-def _reserved(connection: Connection, query: str) -> dict[str, Amounts]:
-    """What a query reserved, by account."""
-    chosen = select(entries.c.account, *(entries.c[name] for name in Amounts._fields)).where(
+def _reserved(connection: Connection, query: str) -> dict[str, tuple[Amounts, int]]:
+    """What a query reserved, by account, and with which entry of it."""
+    names = (entries.c[name] for name in Amounts._fields)
+    chosen = select(entries.c.account, entries.c.account_sequence, *names).where(
         entries.c.query_id == query, entries.c.kind == EntryKind.RESERVE.value
     )
-    return {row[0]: Amounts(*row[1:]) for row in connection.execute(chosen)}
+    return {row[0]: (Amounts(*row[2:]), row[1]) for row in connection.execute(chosen)}
 
 
 def _releases(connection: Connection, auditor: Auditor, standing: Mapping[str, set[str]]) -> int:

@@ -10,6 +10,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from accountant.acts import Act, rows_of
+from accountant.audited_windows import AuditedWindows
 from accountant.checkpoint import AccountMark, Checkpoint
 from accountant.entry import (
     EMPTY,
@@ -63,9 +64,9 @@ class Finding:
     """One thing that does not agree.
 
     `code` is one of sequence_gap, broken_chain, wrong_hash, wrong_head, wrong_amounts, wrong_balance, wrong_limit,
-    wrong_tree, wrong_time, wrong_state, wrong_answer, wrong_release, wrong_owner, uncharged_release, uncharged_reading,
-    wrong_act, wrong_row. `subject` is an account, the sequence of an entry or act, a query, a release, or a table and a
-    row's key.
+    wrong_tree, wrong_time, wrong_window, over_window, wrong_state, wrong_answer, wrong_release, wrong_owner,
+    uncharged_release, uncharged_reading, wrong_act, wrong_row. `subject` is an account, the sequence of an entry or
+    act, a query, a release, or a table and a row's key.
     """
 
     code: str
@@ -90,13 +91,17 @@ def _budgets(epsilon: str, delta: str, kind: str, shares: tuple[tuple[str, int],
 class Auditor:
     """The running state of one audit, from nothing or from a checkpoint.
 
-    `earlier` finds what a query reserved before the checkpoint, by account. Until `timed_from` entries may be earlier
-    than those before them: the ledger did not keep its time yet.
+    `earlier` finds what a query reserved before the checkpoint, by account, and with which entry of it. Until
+    `timed_from` entries may be earlier than those before them: the ledger did not keep its time yet.
     """
 
-    def __init__(self, earlier: Callable[[str], dict[str, Amounts]] | None = None, *, timed_from: int = 0) -> None:
+    def __init__(
+        self, earlier: Callable[[str], dict[str, tuple[Amounts, int]]] | None = None, *, timed_from: int = 0
+    ) -> None:
         self._earlier = earlier
         self._timed_from = timed_from
+        self.windows = AuditedWindows(self.find)
+        self._entry_of: dict[tuple[str, str], int] = {}
         self.moment = 0
         self.findings: list[Finding] = []
         self.sequence = 0
@@ -129,6 +134,7 @@ class Auditor:
                 kind=self.kinds[account],
                 frozen=account in self.frozen,
                 grant=self.grants[account],
+                window=self.windows.mark(account),
             )
             for account in self.grants
         }
@@ -146,6 +152,8 @@ class Auditor:
             self.shares[account], self.kinds[account], self.grants[account] = mark.shares, mark.kind, mark.grant
             if mark.frozen:
                 self.frozen.add(account)
+            if mark.window is not None:
+                self.windows.resume(account, mark.window)
 
     def ends(self, head: int, digest: str, epoch: int) -> None:
         """What the ledger says of its last entry, and its time."""
@@ -173,6 +181,9 @@ class Auditor:
         if not self._amounts_agree(entry, joining):
             self.find("wrong_amounts", entry.sequence, f"the amounts are not those of this {entry.kind}")
         self.spent[entry.account] = self.spent[entry.account].plus(entry.amounts)
+        if any(entry.amounts):
+            voids = entry.kind is EntryKind.VOID
+            self.windows.moved(entry, self._entry_of.get((entry.query_id or "", entry.account), 0) if voids else None)
 
     def act(self, act: Act) -> None:
         """One act, in the order of the ledger."""
@@ -237,13 +248,17 @@ class Auditor:
                 branches = self._branches(entry.account)
             except (KeyError, TypeError, ValueError):
                 return False
+            self._entry_of[query, entry.account] = entry.account_sequence
+            shares = self.shares.get(entry.account, _FIRST)
+            self.windows.charged(entry, self.spent[entry.account], branches, self.kinds[entry.account], shares)
             # With the budgets of then: into which sum of the mixed branch a charge went was decided by them.
             spent = self.spent[entry.account]
             expected = Amounts.of_charge(_charge(entry.details), spent=spent, branches=branches)
             return not again and entry.amounts == expected
         if entry.kind in _CLOSING.values() and query is not None:
             if query not in self.reserved and self._earlier is not None:
-                self.reserved[query] = self._earlier(query)
+                for account, (amounts, number) in self._earlier(query).items():
+                    self.reserved[query][account], self._entry_of[query, account] = amounts, number
             again = entry.account in self.closed[query]
             self.closed[query][entry.account] = entry.kind
             if entry.kind in ENDS and entry.details != EMPTY:
@@ -263,6 +278,7 @@ class Auditor:
                 details.get("space", details["dataset"]),
                 None if details.get("expires") is None else str(details["expires"]),
             )
+            self.windows.granted(entry, details)
         elif details.get("action") in ("space", "joined"):
             self._moved(entry, details)
         elif details.get("action") == "join":
@@ -271,6 +287,9 @@ class Auditor:
             self._limit(entry, details["to"])
             self.limits[entry.account] = details["to"]
             self.granted[entry.account].append(details["to"])
+        elif details.get("action") == "window":
+            self.windows.changed(entry, details)
+            self.granted[entry.account].append(self.limits[entry.account])
         elif details.get("action") == "freeze":
             self.frozen.add(entry.account)
         elif details.get("action") == "unfreeze":
@@ -359,6 +378,7 @@ class Auditor:
         greatest = {name: max((Fraction(limit[name]) for limit in every), default=0) for name in ("epsilon", "delta")}
         if state.revision != len(every) or (state.greatest.epsilon, state.greatest.delta) != tuple(greatest.values()):
             self.find("wrong_limit", state.id, "the greatest limit is not that of the grants and adjustments")
+        self.windows.account(state)
         if state.frozen != (state.id in self.frozen):
             self.find("wrong_state", state.id, "the account is frozen without an entry that says so, or the reverse")
         ends = None if state.expires is None else str(state.expires)

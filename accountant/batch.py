@@ -40,6 +40,7 @@ from accountant.rows import (
 from accountant.statements import Statements, Values
 from accountant.states import EntryKind, QueryStatus
 from accountant.tables import accounts, entries, queries, readings, releases
+from accountant.window import Turn, Window, number_at
 
 __all__ = ["Batch", "Needs"]
 
@@ -70,7 +71,7 @@ class Batch:
         self._queries: dict[str, QueryState] = {}
         self._keys: dict[tuple[str, str], QueryState] = {}
         self._releases: dict[str, list[ReleaseHead]] = {}
-        self._charges: dict[str, list[tuple[str, Amounts]]] = {}
+        self._charges: dict[str, list[ChargeRow]] = {}
         self._candidates: dict[str, list[Candidate]] = {}
         self._readings: dict[str, set[str]] = {}
         self._best_read: dict[tuple[str, str], ReleaseHead] = {}
@@ -109,7 +110,7 @@ class Batch:
             for release in [] if held is None else held.read(ReleaseHead):
                 self._releases.setdefault(release.core_key, []).append(release)
             for charge in [] if reserved is None else reserved.read(ChargeRow.of):
-                self._charges.setdefault(charge.query, []).append((charge.account, charge.amounts))
+                self._charges.setdefault(charge.query, []).append(charge)
         self._load_named(needs)
         found_for_charge = [row for need in sorted(needs.shared) for row in self._load_shared(*need)]
         made = self._load_made(found_for_charge) if found_for_charge else {}
@@ -305,7 +306,7 @@ class Batch:
             {"account": account, "release": release, "core_key": core_key, "query_id": query_id, "created": self.clock}
         )
 
-    def charges(self, query_id: str) -> list[tuple[str, Amounts]]:
+    def charges(self, query_id: str) -> list[ChargeRow]:
         """What the reservation of a query added to each account."""
         return self._charges.get(query_id, [])
 
@@ -362,6 +363,17 @@ class Batch:
                 beside(self._connection)
             self.touched = True
 
+    def set_window(self, account: AccountState, window: Window | None) -> None:
+        """Another window for an account, or none, from its next entry on; one of the same kind goes on counting."""
+        before, turn = account.window, account.turn
+        account.window = window
+        account.revision += 1
+        if window is None:
+            account.turn = None
+        elif before is None or turn is None or before.kind is not window.kind:
+            account.turn = Turn(number_at(window.kind, self.now), account.entries + 1)
+        self._limits_changed.append(account)
+
     def move(self, query: QueryState, state: QueryStatus, *, answer: bytes | None = None) -> None:
         """The query's final state, reached now."""
         query.state = state
@@ -370,9 +382,16 @@ class Batch:
         query.answer = answer
 
     def add_entry(
-        self, account: AccountState, kind: EntryKind, *, query_id: str | None, details: str, amounts: Amounts = ZERO
+        self,
+        account: AccountState,
+        kind: EntryKind,
+        *,
+        query_id: str | None,
+        details: str,
+        amounts: Amounts = ZERO,
+        voids: int | None = None,
     ) -> None:
-        """Appends one entry to both chains and applies it to the account."""
+        """Appends one entry to both chains and applies it to the account. `voids` is the entry that it takes back."""
         self.sequence += 1
         previous, account_sequence = account.hash, account.entries + 1
         digest = entry_hash(
@@ -392,14 +411,18 @@ class Batch:
             "previous": self.hash,
             "hash": digest,
         }
+        if amounts is not ZERO:
+            if voids is None:
+                account.count(amounts, self.now)
+            else:
+                account.take_back(amounts, voids)
+            if kind is EntryKind.RESERVE:
+                assert query_id is not None
+                charge = ChargeRow(query_id, account.id, account_sequence, amounts)
+                self._charges.setdefault(query_id, []).append(charge)
         account.entries += 1
         account.hash = self.hash = digest
         account.changed = True
-        if amounts is not ZERO:
-            account.add(amounts)
-            if kind is EntryKind.RESERVE:
-                assert query_id is not None
-                self._charges.setdefault(query_id, []).append((account.id, amounts))
         self._entry_rows.append(row)
 
     @property
@@ -490,6 +513,7 @@ class Batch:
                     **{f"new_{name}": value for name, value in account.spent_columns().items()},
                     "new_entries": account.entries,
                     "new_hash": account.hash,
+                    "new_window_spent": None if account.turn is None else account.turn.text(),
                 }
                 for account in changed
             ]

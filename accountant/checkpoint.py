@@ -30,6 +30,7 @@ class AccountMark:
     kind: str
     frozen: bool
     grant: tuple[object, ...]
+    window: Mapping[str, Json] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,7 @@ def _mark_json(mark: AccountMark) -> Json:
         "kind": mark.kind,
         "frozen": mark.frozen,
         "grant": [None if part is None else str(part) for part in mark.grant],
+        "window": None if mark.window is None else dict(mark.window),
     }
 
 
@@ -106,6 +108,9 @@ def _mark(stored: Mapping[str, object]) -> AccountMark:
     spent, granted, shares, grant = (stored[name] for name in ("spent", "granted", "shares", "grant"))
     if not (isinstance(spent, list) and isinstance(granted, list) and isinstance(grant, list) and granted):
         raise TypeError("a mark has lists")
+    window = stored.get("window")
+    if window is not None and not isinstance(window, dict):
+        raise TypeError("a mark has a window or none")
     if not isinstance(shares, dict) or not isinstance(stored["entries"], int):
         raise TypeError("a mark has shares and a count")
     return AccountMark(
@@ -118,4 +123,5 @@ def _mark(stored: Mapping[str, object]) -> AccountMark:
         frozen=bool(stored["frozen"]),
         # Of an earlier version: every dataset was a space of its own, and nothing ended.
         grant=tuple(grant) if len(grant) > 4 else (*grant, grant[0], None),
+        window=window,
     )

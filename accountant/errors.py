@@ -25,6 +25,7 @@ Texts name accounts and queries by identifier and amounts of budget; they never 
 
 from __future__ import annotations
 
+import datetime
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -71,11 +72,23 @@ class LedgerError(Exception):
 class BudgetExhausted(LedgerError):
     """The filter of `account` does not admit the loss. `root` says whether it is the dataset's own account.
 
-    `shortages` are the amounts that are short there. The refusal depends on stored sums and on the price only, never
-    on rows.
+    `shortages` are the amounts that are short there. Where its window refuses what its limit would admit,
+    `available_at` is when the window would let it through, if nothing else is charged until then. `turns_at` is when
+    the account's next window begins, whatever refused: a function of its rule and of the time alone. The refusal
+    depends on stored sums, the price and the ledger's time only, never on rows.
     """
 
-    def __init__(self, account: str, *, root: bool, shortages: tuple[Shortage, ...]) -> None:
+    def __init__(
+        self,
+        account: str,
+        *,
+        root: bool,
+        shortages: tuple[Shortage, ...],
+        available_at: datetime.datetime | None = None,
+        turns_at: datetime.datetime | None = None,
+    ) -> None:
+        self.available_at = available_at
+        self.turns_at = turns_at
         self.account = account
         self.root = root
         self.shortages = shortages

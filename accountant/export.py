@@ -148,6 +148,8 @@ def _account(state: AccountState) -> Line:
         "frozen": state.frozen,
         "space": state.space,
         "expires": state.expires,
+        "window": None if state.window is None else state.window.json(),
+        "window_spent": None if state.turn is None else state.turn.json(),
     }
 
 

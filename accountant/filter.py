@@ -24,7 +24,7 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from privacy.conversions import concentrated_rho, gaussian_mu_squared
@@ -178,6 +178,23 @@ class Sums:
             delta=min(self.delta + charge.delta, AMOUNT_MAX),
             mixed_pure=_plus(self.mixed_pure, in_pure),
             mixed_mu_squared=_plus(self.mixed_mu_squared, in_mu_squared),
+        )
+
+    def placed(self, spent: Sums, branches: Branches) -> Sums:
+        """One charge with its place in the mixed branch of an account with these budgets that has spent so much."""
+        found = place(self, spent, branches)
+        in_pure, in_mu_squared = (None, None) if found is None else found
+        return replace(self, mixed_pure=in_pure, mixed_mu_squared=in_mu_squared)
+
+    def together(self, charge: Sums) -> Sums:
+        """The sums after one more charge that has its place."""
+        return Sums(
+            pure=_plus(self.pure, charge.pure),
+            rho=_plus(self.rho, charge.rho),
+            mu_squared=_plus(self.mu_squared, charge.mu_squared),
+            delta=min(self.delta + charge.delta, AMOUNT_MAX),
+            mixed_pure=_plus(self.mixed_pure, charge.mixed_pure),
+            mixed_mu_squared=_plus(self.mixed_mu_squared, charge.mixed_mu_squared),
         )
 
     def add(self, loss: Loss, branches: Branches) -> Sums:

@@ -21,7 +21,7 @@ from accountant.accounts import Accounts, new_account_id, require_text
 from accountant.acts import hash_at
 from accountant.connection import open_engine, parse_url, sqlite_path
 from accountant.continuity import Continuity, Head, OpenedFile
-from accountant.entry import from_micros, to_micros
+from accountant.entry import from_micros, utc_now
 from accountant.errors import LedgerBehind, LedgerRejected, LedgerUnavailable, NotMigrated, SchemaTooNew
 from accountant.highwater import HighWater, Mark
 from accountant.instance import OwnerLock
@@ -38,11 +38,6 @@ from privacy.values import Json
 __all__ = ["Ledger", "checked_identity", "new_account_id", "utc_now"]
 
 Written = TypeVar("Written")
-
-
-def utc_now() -> datetime.datetime:
-    """The system's clock in UTC."""
-    return datetime.datetime.now(datetime.UTC)
 
 
 class Ledger(Accounts):
@@ -70,8 +65,7 @@ class Ledger(Accounts):
         path = sqlite_path(parse_url(url))
         if path is not None and not path.exists():
             raise NotMigrated("there is no ledger at this address; run the migrations first")
-        self._clock = clock
-        super().__init__(open_engine(url))
+        super().__init__(open_engine(url), clock)
         self._rejected: str | None = None
         self._latest = 0
         self._latest_lock = threading.Lock()
@@ -313,9 +307,6 @@ class Ledger(Accounts):
                 "missing; nothing is spent until an administrator acknowledges it"
             )
         return self._writer.submit(operation)
-
-    def _now(self) -> int:
-        return to_micros(self._clock())
 
     def time(self) -> datetime.datetime:
         """The ledger's time, in UTC: this machine's clock, and never before any entry or what was returned before.

@@ -23,6 +23,7 @@ from accountant.filter import DEFAULT_SHARES, DeltaShares, FilterKind, Limit, fo
 from accountant.request import StoredRelease
 from accountant.rows import AccountState, QueryState, ReleaseRow, release_hash
 from accountant.states import EntryKind, QueryStatus
+from accountant.window import Turn, WindowWish, number_at
 from privacy.events import event_to_json
 from privacy.numbers import PICO, units_down
 from privacy.values import Json
@@ -46,6 +47,7 @@ class CreateAccount:
     filter: FilterKind
     actor: str
     shares: DeltaShares = DEFAULT_SHARES
+    window: WindowWish | None = None
     request: str | None = None
     beside: Beside | None = None
     space: str | None = None
@@ -85,6 +87,10 @@ class CreateAccount:
             space=space,
             expires=self.expires,
         )
+        if self.window is not None:
+            state.window = self.window.at(batch.now)
+            state.window.check(self.limit, self.filter, self.shares)
+            state.turn = Turn(number_at(state.window.kind, batch.now), 1)
         details: dict[str, Json] = {
             "actor": self.actor,
             "dataset": self.dataset,
@@ -96,6 +102,10 @@ class CreateAccount:
         }
         if self.filter is not FilterKind.PURE:
             details["delta_shares"] = shares_json(self.shares)
+        if state.window is not None:
+            details["window"] = state.window.json()
+        if self.window is not None and self.window.acknowledge is not None:
+            details["acknowledge"] = self.window.acknowledge
         if self.request is not None:
             details["request"] = self.request
         batch.write_beside(self.beside)
@@ -105,7 +115,7 @@ class CreateAccount:
             details["expires"] = self.expires
         batch.add_account(state)
         batch.add_entry(state, EntryKind.GRANT, query_id=None, details=canonical_json(details))
-        return state.account()
+        return state.account(batch.now)
 
     def _place(self, batch: Batch) -> tuple[str, int]:
         """The unit space and the depth. Errors: UnknownAccount, AccountExists, AccountFrozen, ValueError."""
@@ -168,6 +178,8 @@ class ChangeLimit:
         if state.frozen:
             raise AccountFrozen(state.id)
         branches = split_limit(self.limit, state.filter, state.shares)
+        if state.window is not None:
+            state.window.check(self.limit, state.filter, state.shares)
         if state.filter is FilterKind.APPROXIMATE and forgets_charges(
             state.spent.sums(), state.branches, branches, mixed=state.shares.mixed
         ):
@@ -187,7 +199,7 @@ class ChangeLimit:
         batch.write_beside(self.beside)
         batch.set_limit(state, self.limit, branches)
         batch.add_entry(state, EntryKind.ADJUST, query_id=None, details=canonical_json(details))
-        return state.account()
+        return state.account(batch.now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,13 +350,13 @@ class Void(_QueryStep):
     def apply(self, batch: Batch) -> None:
         """reserved to failed_void."""
         query = batch.open_query(self.query_id, step="void")
-        charges = dict(batch.charges(query.id))
+        charges = {charge.account: charge for charge in batch.charges(query.id)}
         path = _charged_accounts(batch, query)
         if charges.keys() != {account.id for account in path}:
             raise ValueError("a reservation is on all its accounts, or nothing of it is given back")
         for account in path:
-            amounts = charges[account.id].reversed_sign()
-            batch.add_entry(account, EntryKind.VOID, query_id=query.id, details=EMPTY, amounts=amounts)
+            amounts, entry = charges[account.id].amounts.reversed_sign(), charges[account.id].entry
+            batch.add_entry(account, EntryKind.VOID, query_id=query.id, details=EMPTY, amounts=amounts, voids=entry)
         batch.move(query, QueryStatus.FAILED_VOID)
 
 

@@ -72,22 +72,23 @@ def choose_candidate(
     core_key: str,
     fresh: Loss,
     readings: Mapping[str, Collection[str]],
+    now: int,
 ) -> Read | None:
     """The first candidate that costs the reader no more than a fresh answer would, and that their accounts admit.
 
     `path` is the reader's, root first; `fresh` the loss of the core if it were measured anew; `readings` are the
-    accounts of the path that were charged for a release before, by release. None when no candidate will do: a better
-    release than was asked for, more expensive than was agreed, is never sold unasked.
+    accounts of the path that were charged for a release before, by release; `now` is the ledger's time. None when no
+    candidate will do: a better release than was asked for, more expensive than was agreed, is never sold unasked.
     """
     leaf = path[-1]
-    limit = leaf.account().cost(fresh) + PICO if leaf.admits(Sums.of(fresh)) else None
+    limit = leaf.account(now).cost(fresh) + PICO if leaf.admits(Sums.of(fresh), now) else None
     for candidate in candidates:
         already = candidate.paid | set(readings.get(candidate.id, ()))
         unpaid = [account for account in path if account.id not in already]
         loss = loss_of(candidate.events)
-        if any(not account.admits(Sums.of(loss)) for account in unpaid):
+        if any(not account.admits(Sums.of(loss), now) for account in unpaid):
             continue
-        if leaf in unpaid and (limit is None or leaf.account().cost(loss) > limit):
+        if leaf in unpaid and (limit is None or leaf.account(now).cost(loss) > limit):
             continue
         details = {
             "core_key": candidate.core_key,

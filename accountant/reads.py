@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -24,7 +25,7 @@ from accountant.audit import AuditReport, audit_ledger, audit_since
 from accountant.checkpoint import Checkpoint
 from accountant.connection import unhurried
 from accountant.direct import Parameters, Row, read
-from accountant.entry import Amounts, Entry, Kept, as_bytes, body_hash, from_micros, read_entry
+from accountant.entry import Amounts, Entry, Kept, as_bytes, body_hash, from_micros, read_entry, to_micros, utc_now
 from accountant.errors import IdempotencyConflict, LedgerRejected, LedgerUnavailable, UnknownAccount
 from accountant.export import export_lines
 from accountant.filter import Sums
@@ -77,8 +78,9 @@ def _padded(frames: Sequence[str]) -> dict[str, str]:
 class Reads:
     """What can be read of a ledger. Errors: LedgerUnavailable when its database cannot be reached, for every call."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, clock: Callable[[], datetime.datetime] = utc_now) -> None:
         self._engine = engine
+        self._clock = clock
 
         kind = DialectKind.of(engine.dialect)
         # What every question reads.
@@ -137,7 +139,7 @@ class Reads:
         One statement: this is read for every question. `reserved` of these accounts is not filled in.
         """
         rows = self._rows(self._spendable, {"dataset": dataset, "principal": principal})
-        known = {state.id: state.account() for state in map(AccountState.from_row, rows)}
+        known = {state.id: state.account(self._now()) for state in map(AccountState.from_row, rows)}
         paths = []
         for own in known.values():
             if own.principal != principal or own.frozen:
@@ -153,7 +155,7 @@ class Reads:
         rows = self._rows(self._standing, {"account": account})
         if not rows:
             raise UnknownAccount(account)
-        return AccountState.from_row(rows[0]).account()
+        return AccountState.from_row(rows[0]).account(self._now())
 
     def entries(self, account: str, *, after: int = 0, count: int = 100) -> list[Entry]:
         """A page of an account's entries: those with an `account_sequence` above `after`, oldest first.
@@ -345,6 +347,10 @@ class Reads:
         """The stored answer of a query that exists."""
         return self._whole(self._answer_row(query_id))
 
+    def _now(self) -> int:
+        """The machine's clock. What an account shows of its window depends on this and on the account alone."""
+        return to_micros(self._clock())
+
     @contextlib.contextmanager
     def _read(self, *, snapshot: bool = False) -> Iterator[Connection]:
         """A read transaction; with `snapshot` all statements see one moment."""
@@ -448,7 +454,7 @@ class Reads:
         if states:
             for row in connection.execute(outstanding):
                 reserved[row[0]] = Amounts(*(int(amount) for amount in row[1:])).sums()
-        return [state.account(reserved=reserved.get(state.id)) for state in states]
+        return [state.account(self._now(), reserved=reserved.get(state.id)) for state in states]
 
 
 def _page(count: int) -> int:

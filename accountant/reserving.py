@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 
+from accountant.account import Account
 from accountant.batch import Batch, Needs
-from accountant.entry import Amounts, canonical_json
+from accountant.entry import Amounts, canonical_json, from_micros
 from accountant.errors import (
     AccountExpired,
     AccountFrozen,
@@ -198,6 +199,7 @@ class _Request(ABC):
                     core_key=core.core_key,
                     fresh=core.loss,
                     readings=batch.readings,
+                    now=batch.now,
                 )
             if other is None:
                 charged.append(core)
@@ -336,9 +338,8 @@ class Reserve(_Request):
                 charge = None if loss is None else Sums.of(loss)
             if loss is None or charge is None:
                 continue
-            if not account.admits(charge):
-                shortages = account.account().explain_refusal(loss)
-                raise BudgetExhausted(account.id, root=account.parent is None, shortages=shortages)
+            if not account.admits(charge, batch.now):
+                raise _exhausted(account.account(batch.now), loss)
             debits.append((account, charge))
         self._check_price(path[-1], chosen)
         shares = []
@@ -381,6 +382,22 @@ def _ratio_text(numerator: int, denominator: int) -> str:
 @lru_cache(maxsize=256)
 def _attos_text(delta: int) -> str:
     return fraction_to_text(delta * ATTO)
+
+
+def _exhausted(account: Account, loss: Loss) -> BudgetExhausted:
+    """Why an account does not pay, and when its window would let the charge through."""
+    moments = (
+        None if moment is None else from_micros(moment)
+        for moment in (account.available_at(loss), None if account.window is None else account.window.next_turn())
+    )
+    available, turns = moments
+    return BudgetExhausted(
+        account.id,
+        root=account.parent is None,
+        shortages=account.explain_refusal(loss),
+        available_at=available,
+        turns_at=turns,
+    )
 
 
 def _rank(release: ReleaseHead) -> tuple[int, int, str]:

@@ -16,6 +16,7 @@ from accountant.filter import Branches, DeltaShares, FilterKind, Limit, Sums, fi
 from accountant.request import SharedAnswer
 from accountant.statements import SPENT_COLUMNS, AccountRow, Columns, Values
 from accountant.states import QueryStatus
+from accountant.window import Turn, View, Window, number_at, read_window
 from privacy.numbers import ATTO, PICO
 from privacy.values import Json
 
@@ -58,8 +59,8 @@ class AccountState:
     greatest: Limit
     frozen: bool = False
     revision: int = 1
-    window_rule: str | None = None
-    window_spent: str | None = None
+    window: Window | None = None
+    turn: Turn | None = None
     changed: bool = False
     new: bool = False
     _sums: Sums | None = None
@@ -80,8 +81,8 @@ class AccountState:
     space: str = ""
     expires: int | None = None
 
-    def account(self, *, reserved: Sums | None = None) -> Account:
-        """The account as the rest of the program knows it."""
+    def account(self, now: int, *, reserved: Sums | None = None) -> Account:
+        """The account as the rest of the program knows it, at a moment."""
         return Account(
             id=self.id,
             dataset=self.dataset,
@@ -100,11 +101,38 @@ class AccountState:
             revision=self.revision,
             spent=self.sums,
             reserved=Sums() if reserved is None else reserved,
+            window=self.view(now),
         )
 
-    def admits(self, charge: Sums) -> bool:
-        """Whether the filter lets the charge through."""
-        return fits(self.sums.plus(charge, self.branches), self.branches)
+    def view(self, now: int) -> View | None:
+        """What the window says at a moment."""
+        if self.window is None or self.turn is None:
+            return None
+        return View.of(self.window, self.turn, now, self.filter, self.shares)
+
+    def admits(self, charge: Sums, now: int) -> bool:
+        """Whether the filter, and the window at this moment of the ledger, let the charge through."""
+        after = self.sums.plus(charge, self.branches)
+        if not fits(after, self.branches):
+            return False
+        view = self.view(now)
+        if view is None:
+            return True
+        placed = Amounts.of_charge(charge, spent=self.spent, branches=self.branches).sums()
+        return view.admits(after, placed, self.branches)
+
+    def count(self, amounts: Amounts, now: int) -> None:
+        """Adds a charge, with the account's next entry, to what was spent."""
+        self.add(amounts)
+        if self.window is not None and self.turn is not None:
+            number = number_at(self.window.kind, now)
+            self.turn = self.turn.at(number, self.entries + 1).plus(amounts)
+
+    def take_back(self, amounts: Amounts, entry: int) -> None:
+        """Takes back a charge; of the window's it is a part only where that charge, an entry of the account, is."""
+        self.add(amounts)
+        if self.turn is not None and entry >= self.turn.since:
+            self.turn = self.turn.plus(amounts)
 
     def used_share(self) -> tuple[int, int]:
         """`Account.used_share` as numerator and denominator."""
@@ -154,6 +182,8 @@ class AccountState:
             revision=read.revision,
             space=read.space,
             expires=read.expires,
+            window=None if read.window_rule is None else read_window(read.window_rule),
+            turn=None if read.window_spent is None else Turn.read(read.window_spent),
         )
 
     def row(self) -> Values:
@@ -188,8 +218,8 @@ class AccountState:
             "revision": self.revision,
             "greatest_epsilon": int(self.greatest.epsilon / PICO),
             "greatest_delta": int(self.greatest.delta / ATTO),
-            "window_rule": self.window_rule,
-            "window_spent": self.window_spent,
+            "window_rule": None if self.window is None else self.window.text(),
+            "window_spent": None if self.turn is None else self.turn.text(),
             "space": self.space,
             "expires": self.expires,
         }
@@ -340,16 +370,17 @@ class ReadingRow(NamedTuple):
 
 
 class ChargeRow(NamedTuple):
-    """What a query reserved in one account: the amounts are the fields of `Amounts`."""
+    """What a query reserved in one account, with which of its entries: the amounts are the fields of `Amounts`."""
 
     query: str
     account: str
+    entry: int
     amounts: Amounts
 
     @classmethod
-    def of(cls, query: str, account: str, *amounts: int) -> Self:
+    def of(cls, query: str, account: str, entry: int, *amounts: int) -> Self:
         """Of the columns that are read."""
-        return cls(query, account, Amounts(*amounts))
+        return cls(query, account, entry, Amounts(*amounts))
 
 
 class EarlierRow(NamedTuple):

@@ -94,6 +94,11 @@ class JoinSpace:
             epsilon=min(lower.limit.epsilon, upper.limit.epsilon), delta=min(lower.limit.delta, upper.limit.delta)
         )
         branches = split_limit(limit, upper.filter, upper.shares)
+        if upper.window is not None:
+            try:
+                upper.window.check(limit, upper.filter, upper.shares)
+            except ValueError as error:
+                self._refuse(f"the window of its root does not suit the stricter limit: {error}")
         if forgets_charges(upper.spent.sums(), upper.branches, branches, mixed=upper.shares.mixed):
             self._refuse("its root would get a branch that earlier charges are not in")
         amounts = lower.spent.carried(

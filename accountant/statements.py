@@ -97,6 +97,8 @@ class AccountRow(NamedTuple):
     greatest_delta: int
     space: str
     expires: int | None
+    window_rule: str | None
+    window_spent: str | None
     spent_pure: int
     spent_delta: int
     spent_rho: int
@@ -210,7 +212,7 @@ class Statements:
         self.queries = compiled(select(*_QUERY_COLUMNS).where(self._in(queries.c.id, "ids")))
         self.keys = compiled(self._by_keys())
         self.charges = compiled(
-            select(entries.c.query_id, entries.c.account, *_ENTRY_AMOUNTS).where(
+            select(entries.c.query_id, entries.c.account, entries.c.account_sequence, *_ENTRY_AMOUNTS).where(
                 self._in(entries.c.query_id, "ids"), entries.c.kind == literal_column(f"'{EntryKind.RESERVE}'")
             )
         )
@@ -275,10 +277,10 @@ class Statements:
         )
         self.update_queries = self._update(queries, ("state", "answer", "finished"))
         changing = (
-            *("limit_epsilon", "limit_delta", "revision", "greatest_epsilon", "greatest_delta"),
+            *("limit_epsilon", "limit_delta", "revision", "greatest_epsilon", "greatest_delta", "window_rule"),
             *(c.name for c in accounts.c if c.name.startswith("budget_")),
         )
-        self.update_spent = self._update(accounts, (*SPENT_COLUMNS, "entries", "hash"))
+        self.update_spent = self._update(accounts, (*SPENT_COLUMNS, "entries", "hash", "window_spent"))
         self.update_limits = compiled(
             update(accounts)
             .where(accounts.c.id == bindparam("key"))

@@ -302,6 +302,81 @@ class NotAnExport(Exception):
     """The file is not an export of a ledger, or of a later format."""
 
 
+DAY = 86_400 * 10**6
+WINDOWS = ("daily", "weekly", "monthly", "yearly")
+
+
+def window_of(kind: str, moment: int) -> int:
+    """The number of the window that a moment is in, in UTC: of days since 1970, of weeks from Monday, of months, of
+    years."""
+    days = moment // DAY
+    date = datetime.date(1970, 1, 1) + datetime.timedelta(days=days)
+    numbers = (days, (days + 3) // 7, date.year * 12 + date.month - 1, date.year)
+    return dict(zip(WINDOWS, numbers, strict=True))[kind]
+
+
+class Window:
+    """When an account may spend how much: parts of its limit that unlock one after another, or an amount each time."""
+
+    def __init__(self, said: Line, kind: str, shares: Mapping[str, int], *, moment: int, entry: int) -> None:
+        self.said, self.kind = said, said["kind"]
+        first = datetime.date.fromisoformat(said["first"]) - datetime.date(1970, 1, 1)
+        self.first = window_of(self.kind, first.days * DAY)
+        self.slices: int | None = None
+        self.budgets: dict[str, int | None] = {}
+        if said["mode"] == "slices":
+            self.slices = said["slices"]
+            if type(self.slices) is not int or not 2 <= self.slices <= 10_000:
+                raise ValueError("no slices")
+        elif said["mode"] == "reset":
+            self.budgets = budgets_of(units_of(said["limit"]), kind, shares)
+        else:
+            raise ValueError("no mode of a window")
+        self.number, self.since, self.spent = window_of(self.kind, moment), entry, ZERO
+
+    def turn(self, moment: int, entry: int) -> None:
+        """A later window begins with the first charge in it."""
+        number = window_of(self.kind, moment)
+        if number > self.number:
+            self.number, self.since, self.spent = number, entry, ZERO
+
+    def lets_through(self, account: Account) -> bool:
+        """Whether it lets the account's last charge through, which is counted here and there."""
+        if self.slices is None:
+            return self.number >= self.first and within(sums_of(self.spent), self.budgets)
+        unlocked = min(max(self.number - self.first + 1, 0), self.slices)
+        return within(account.sums(), account.budgets, part=(unlocked, self.slices))
+
+
+def units_of(limit: Line) -> tuple[int, int]:
+    """A limit in picos and attos. Errors: KeyError, ValueError."""
+    units = [Fraction(limit["epsilon"]) * PICO, Fraction(limit["delta"]) * ATTO]
+    if any(one.denominator != 1 for one in units) or units[0] <= 0 or units[1] < 0:
+        raise ValueError("no limit")
+    return int(units[0]), int(units[1])
+
+
+def sums_of(amounts: Sequence[int]) -> dict[str, int | None]:
+    """Amounts by branch; None is infinite."""
+    spent = dict(zip(AMOUNTS, amounts, strict=True))
+    infinite = {"pure": "unbounded_pure", "rho": "unbounded_rho", "mu_squared": "unbounded_mu_squared",
+                "mixed_pure": "unbounded_mixed", "mixed_mu_squared": "unbounded_mixed"}  # fmt: skip
+    return {"delta": spent["delta"]} | {name: None if spent[of] else spent[name] for name, of in infinite.items()}
+
+
+def within(
+    sums: Mapping[str, int | None], budgets: Mapping[str, int | None], *, part: tuple[int, int] = (1, 1)
+) -> bool:
+    """Whether sums are within a part of the budgets: the deltas, and at least one branch."""
+
+    def holds(*names: str) -> bool:
+        pairs = [(sums[name], budgets[name]) for name in names]
+        return all(a is not None and b is not None and a * part[1] <= b * part[0] for a, b in pairs)
+
+    return holds("delta") and any((holds("pure"), holds("mu_squared"), holds("rho"),
+                                   holds("mixed_pure", "mixed_mu_squared")))  # fmt: skip
+
+
 class Account:
     """An account as its entries make it."""
 
@@ -315,15 +390,13 @@ class Account:
         self.limits: list[tuple[int, int]] = []
         self.budgets: dict[str, int | None] = {}
         self.spent, self.entries, self.hash, self.frozen = ZERO, 0, GENESIS, False
+        self.window: Window | None = None
         self.uncounted = False  # whether anything was charged while it had no mixed branch
         self.set_limit(grant["limit"])
 
     def set_limit(self, limit: Line) -> None:
         """The limit from now on. Errors: KeyError, ValueError."""
-        units = [Fraction(limit["epsilon"]) * PICO, Fraction(limit["delta"]) * ATTO]
-        if any(one.denominator != 1 for one in units) or units[0] <= 0 or units[1] < 0:
-            raise ValueError("no limit")
-        whole = int(units[0]), int(units[1])
+        whole = units_of(limit)
         self.budgets = budgets_of(whole, self.kind, self.shares)
         self.limits.append(whole)
 
@@ -334,21 +407,18 @@ class Account:
 
     def sums(self) -> dict[str, int | None]:
         """What is spent by branch; None is infinite."""
-        spent = dict(zip(AMOUNTS, self.spent, strict=True))
-        infinite = {"pure": "unbounded_pure", "rho": "unbounded_rho", "mu_squared": "unbounded_mu_squared",
-                    "mixed_pure": "unbounded_mixed", "mixed_mu_squared": "unbounded_mixed"}  # fmt: skip
-        return {"delta": spent["delta"]} | {name: None if spent[of] else spent[name] for name, of in infinite.items()}
+        return sums_of(self.spent)
 
     def within(self) -> bool:
         """Whether all that was admitted is within the filter: the deltas, and at least one branch."""
-        sums, budgets = self.sums(), self.budgets
+        return within(self.sums(), self.budgets)
 
-        def holds(*names: str) -> bool:
-            pairs = [(sums[name], budgets[name]) for name in names]
-            return all(spent is not None and budget is not None and spent <= budget for spent, budget in pairs)
-
-        return holds("delta") and any((holds("pure"), holds("mu_squared"), holds("rho"),
-                                       holds("mixed_pure", "mixed_mu_squared")))  # fmt: skip
+    def set_window(self, said: Line | None, *, moment: int, entry: int) -> None:
+        """The window from this entry on; one of the same kind goes on counting. Errors: KeyError, ValueError."""
+        before = self.window
+        self.window = None if said is None else Window(said, self.kind, self.shares, moment=moment, entry=entry)
+        if before is not None and self.window is not None and before.kind == self.window.kind:
+            self.window.number, self.window.since, self.window.spent = before.number, before.since, before.spent
 
     def placed(self, pure: int | None, mu_squared: int | None) -> tuple[int, int, int]:
         """Where a charge goes in the mixed branch: into its pure sum, into its mu squared, or beyond both.
@@ -394,6 +464,7 @@ class Query:
         self.reused: dict[str, str] = stored["reused"]
         self.acted = (stored.get("actor"), stored.get("principal"))  # a service, and on whose behalf it asked
         self.reserved: dict[str, tuple[int, ...]] = {}
+        self.entries: dict[str, int] = {}  # of each account that is charged, which of its entries does
         self.read: dict[str, list[Line]] = {}
         self.closed: dict[str, str] = {}
         self.kept: Line = {}
@@ -544,10 +615,24 @@ class Verifier:
         if len(amounts) != len(AMOUNTS) or not self._agrees(line, account, amounts, details):
             self.find("wrong_amounts", sequence, f"its amounts are not those of this {line['kind']}")
         account.spent = tuple(a + b for a, b in zip(account.spent, amounts, strict=True))
+        if account.window is not None and any(amounts):
+            self._in_window(line, account, account.window, amounts)
         if (line["kind"] == "reserve" or (any(amounts) and line["kind"] == "adjust")) and not account.within():
             self.find("over_limit", sequence, f"account {name} admitted more than its limit allows")
         if min(account.spent) < 0:
             self.find("wrong_amounts", sequence, f"account {name} has spent less than nothing")
+
+    def _in_window(self, line: Line, account: Account, window: Window, amounts: tuple[int, ...]) -> None:
+        """Counts amounts in the account's window; a void takes back only what was charged in it."""
+        query = self.queries.get(line["query"])
+        if line["kind"] == "void":
+            if query is None or query.entries.get(line["account"], 0) < window.since:
+                return
+        else:
+            window.turn(line["created"], line["account_sequence"])
+        window.spent = tuple(a + b for a, b in zip(window.spent, amounts, strict=True))
+        if line["kind"] == "reserve" and not window.lets_through(account):
+            self.find("over_window", line["sequence"], "its window did not admit this charge at that moment")
 
     def _follows(self, line: Line, fields: list[Any]) -> None:
         """Number, chain and hash of the next entry or act."""
@@ -615,6 +700,7 @@ class Verifier:
             self.find("wrong_limit", sequence, f"account {name} is granted twice")
             return
         self.accounts[name] = Account(details)
+        self.accounts[name].set_window(details.get("window"), moment=self.moment, entry=1)
         if len(self.path(name)) > DEPTH_MAX:
             self.find("wrong_tree", sequence, f"more than {DEPTH_MAX} accounts on one path")
 
@@ -633,6 +719,7 @@ class Verifier:
             known = self.queries.setdefault(query, Query(details))
             again = line["account"] in known.reserved or known.closed
             known.reserved[line["account"]] = amounts
+            known.entries[line["account"]] = line["account_sequence"]
             known.read[line["account"]] = details.get("read", [])
             known.opened = known.opened or line["sequence"]
             account.uncounted |= account.budgets["mixed_pure"] is None
@@ -742,6 +829,13 @@ class Verifier:
             self._moved(line, account, details)
             if details["action"] == "space":
                 self.acts.append(f"{when}: {who} moved {name} to the unit space {details['space']}: {why}")
+        elif details["action"] == "window":
+            old = account.window
+            if details["from"] != (None if old is None else old.said):
+                self.find("wrong_window", line["sequence"], "the window that it changes was another one")
+            account.set_window(details["to"], moment=line["created"], entry=line["account_sequence"])
+            account.limits.append(account.limits[-1])
+            self.acts.append(f"{when}: {who} changed the window of {name} to {windowed(details['to'])}: {why}")
         elif details["action"] == "freeze":
             account.frozen, account.second = True, "kept" in details
             self.acts.append(f"{when}: {name} was frozen by {who}: it pays for nothing more: {why}")
@@ -799,6 +893,10 @@ class Verifier:
             short = 0 if most is None or branch != "rho" else 1 + most // 10**12
             if budget != most and (budget is None or most is None or not most - short <= budget <= most):
                 self.find("wrong_limit", name, f"the budget {branch} does not follow from the limit")
+        mine_now = (None, None) if mine.window is None else (mine.window.said, {
+            "number": mine.window.number, "since": mine.window.since, "spent": list(mine.window.spent)})  # fmt: skip
+        if (said.get("window"), said.get("window_spent")) != mine_now:
+            self.find("wrong_window", name, "the window, or what was spent in it, is not that of the entries")
         place = (said["dataset"], said["parent"], said["principal"], said["name"], bool(said["frozen"]),
                  said.get("space", said["dataset"]), said.get("expires"))  # fmt: skip
         if place != (mine.dataset, mine.parent, mine.principal, mine.name, mine.frozen, mine.space, mine.expires):
@@ -1012,6 +1110,15 @@ def decimal_text(units: int, unit: int) -> str:
 def pair(limit: tuple[int, int]) -> str:
     """A limit as people write it."""
     return f"(epsilon {decimal_text(limit[0], PICO)}, delta {decimal_text(limit[1], ATTO)})"
+
+
+def windowed(said: Line | None) -> str:
+    """A window as people read it."""
+    if said is None:
+        return "none"
+    if said["mode"] == "slices":
+        return f"{said['slices']:,} {said['kind']} slices from {said['first']} on"
+    return f"{said['kind']} {pair(units_of(said['limit']))} from {said['first']} on, which add up to the limit"
 
 
 def percent(part: Fraction) -> str:

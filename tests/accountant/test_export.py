@@ -235,6 +235,21 @@ def slower_clock(lines: Lines) -> None:
     lines[0]["epoch"] += 1
 
 
+def outside_its_window(lines: Lines) -> None:
+    (anna,) = of(lines, "account", name="anna")
+    (line,) = of(lines, "entry", account=anna["id"], kind="grant")
+    details(line, window={"kind": "monthly", "mode": "slices", "first": "2026-01-01", "slices": 1000})
+
+
+def window_that_forgets(lines: Lines) -> None:
+    of(lines, "account", name="anna")[0]["window"] = {
+        "kind": "daily",
+        "mode": "slices",
+        "first": "2026-01-01",
+        "slices": 9,
+    }
+
+
 def greater_void(lines: Lines) -> None:
     of(lines, "entry", kind="void")[0]["amounts"][3] -= 5
 
@@ -510,6 +525,7 @@ AS_IT_IS: list[tuple[Forgery, str]] = [
     (answer_of_what_failed, "wrong_state"),
     (another_ledger, "repeated_line"),
     (slower_clock, "wrong_time"),
+    (window_that_forgets, "wrong_window"),
 ]
 """Forgeries of a file whose counts and last hash were made anew."""
 
@@ -519,6 +535,7 @@ WITH_A_NEW_CHAIN: list[tuple[Forgery, str]] = [
     (unknown_event, "unknown_event"),
     (other_place, "wrong_place"),
     (earlier_moment, "wrong_time"),
+    (outside_its_window, "over_window"),
     (greater_void, "wrong_amounts"),
     (void_of_what_ran, "wrong_state"),
     (closed_twice, "wrong_state"),

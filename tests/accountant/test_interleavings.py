@@ -53,9 +53,9 @@ def test_any_order_on_postgresql(postgresql_url: str, seed: int, steps: int) -> 
     run(postgresql_url, seed=seed, steps=steps)
 
 
-def overspend(self: AccountState, charge: Sums) -> bool:
+def overspend(self: AccountState, charge: Sums, now: int) -> bool:
     """Asks everybody but the root."""
-    return self.parent is None or bool(admits(self, charge))
+    return self.parent is None or bool(admits(self, charge, now))
 
 
 admits = AccountState.admits
