@@ -210,7 +210,7 @@ class Ledger(Accounts):
     def recover(self) -> int:
         """Fails the open queries of processes whose lease is over; they stay charged. Returns how many.
 
-        An open ledger does this by itself as well, at its start and once in every `lease_seconds`.
+        An open ledger does this by itself as well, at its start and three times in every `lease_seconds`.
         """
         return self._recover(all_others=False)
 

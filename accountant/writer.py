@@ -36,7 +36,7 @@ from accountant.batch import Batch, Needs
 from accountant.continuity import Continuity, Head
 from accountant.errors import LedgerBehind, LedgerError, LedgerUnavailable
 from accountant.operation import Operation, Result
-from accountant.operations import Abandon, Recover
+from accountant.operations import Abandon, Recover, Touch
 from accountant.statements import DialectKind, statements_of
 from accountant.tables import instances
 from privacy.values import Json
@@ -84,9 +84,9 @@ class Writer:
     """The writing side of one ledger in one process.
 
     `now` gives microseconds by the ledger's clock; `lease_micros` is how long the instance's row lasts without a batch;
-    `committed` gets the head after each durable batch. `patience_seconds` is how long a batch tries
-    to reach the database. Once in a lease the writer also fails what dead processes left open, while `may_recover` says
-    so. `continuity` knows what was durable when the ledger was opened; `lost` gets what a ledger that went back has
+    `committed` gets the head after each durable batch. `patience_seconds` is how long a batch tries to reach the
+    database. Three times in a lease the writer also fails what dead processes left open, while `may_recover` says so.
+    `continuity` knows what was durable when the ledger was opened; `lost` gets what a ledger that went back has
     lost.
     """
 
@@ -113,7 +113,7 @@ class Writer:
         self._committed = committed
         self._lost = lost
         self._may_recover = may_recover
-        self._recover_at = time.monotonic() + lease_micros / 1e6
+        self._recover_at = time.monotonic() + lease_micros / 3e6
         self._connection: Connection | None = None
         self._parents: dict[str, str | None] = {}
         self._batch_number = 0
@@ -167,8 +167,9 @@ class Writer:
                     else:
                         jobs.append(another)
             if running and time.monotonic() >= self._recover_at and self._may_recover():
-                self._recover_at = time.monotonic() + self._lease_micros / 1e6
-                jobs.append(_Job(Recover()))
+                self._recover_at = time.monotonic() + idle
+                # With a sign of life: a recovery that finds nothing writes nothing.
+                jobs += [_Job(Recover()), _Job(Touch())]
             try:
                 self._run(jobs, last=not running)
             except BaseException as error:  # noqa: BLE001 - nobody may be left asleep, whatever happened

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from accountant.ledger import utc_now
 from server.build import self_audit
+from server.cancelling import Cancelling
 from server.dashboards.dashboards import Dashboards
 from server.dashboards.refreshing import Refreshing
 from server.monitors.background import StandingMonitors
@@ -32,7 +33,12 @@ def attended(services: Services) -> Services:
         services.registry, settings.snapshots_directory, after_seconds=settings.old_snapshots_minutes * 60.0
     )
     noticing = Noticing(services.ledger, services.registry, services.incidents, utc_now)
-    for rounds in (standing.rounds, refreshing.rounds, noticing.rounds, deliveries.rounds, retirement.rounds):
+    # SQLite is for one process: nothing waits in another one.
+    several = () if settings.database().startswith("sqlite") else (Cancelling(services).rounds,)
+    for rounds in (
+        *(standing.rounds, refreshing.rounds, noticing.rounds, deliveries.rounds, retirement.rounds),
+        *several,
+    ):
         rounds.start()
         services.closing = (rounds.close, *services.closing)
     audit = self_audit(settings, services.ledger)

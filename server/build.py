@@ -192,7 +192,7 @@ def _started(settings: Settings, incidents: Incidents, started: contextlib.ExitS
     shell = ShellEngine(workers=2, incidents=incidents)
     started.callback(shell.close)
     url, instance = settings.database(), settings.instance or f"{os.getpid()}-{secrets.token_hex(4)}"
-    ledger = Ledger(url, instance=instance, high_water=settings.high_water())
+    ledger = Ledger(url, instance=instance, high_water=settings.high_water(), lease_seconds=settings.lease_seconds)
     started.callback(ledger.close)
     if not ledger.behind:
         self_audit(settings, ledger).at_start()

@@ -130,6 +130,7 @@ class Settings(BaseSettings):
     query_threads: int = Field(4, ge=1, le=256, description="Queries of this process that run at the same time.")
     query_queue: int = Field(256, ge=0, le=10_000, description="Admitted queries that may wait for a thread.")
     answer_tick_ms: float = Field(4.0, ge=1, le=60_000, description="Least tick of a plan, and grid of first moments.")
+    lease_seconds: float = Field(30.0, ge=2, le=600, description="Silence after which a process counts as dead.")
     shutdown_seconds: float = Field(20.0, ge=0, le=600, description="Time for running queries at shutdown.")
 
     engine_workers: int = Field(2, ge=1, le=64, description="Worker processes that read private data.")

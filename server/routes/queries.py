@@ -18,6 +18,7 @@ from privacy.numbers import decimal_text
 from privacy.refusal import ExecutionFailed, Refused
 from server.auth import Caller, roles, services_of
 from server.body import canonical_hash
+from server.cancelling import cancelled_anywhere
 from server.errors import Problem, problem_of_execution
 from server.formats import JSON, RESULT_HEADERS, Format, answer_table
 from server.journey.sharpening import NOT_SHARPENED
@@ -445,6 +446,7 @@ async def cancel_query(
         state = await in_thread(lambda: services.resources.cancel(record.id))
     else:
         state = await in_thread(lambda: services.journey.cancel(record.id, record.principal))
+    state = await cancelled_anywhere(services, record.id, state)
     charged = state != QueryStatus.FAILED_VOID and bool(record.charged)
     return json_response(
         {"id": record.id, "status": "unknown" if state is None else State.of(state), "charged": charged}

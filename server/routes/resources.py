@@ -22,6 +22,7 @@ from accountant.states import QueryStatus
 from privacy.numbers import decimal_text
 from privacy.refusal import ExecutionFailed
 from server.auth import Caller, services_of
+from server.cancelling import cancelled_anywhere
 from server.errors import Problem, problem_of_execution
 from server.jobs import AdmittedQuery, Started
 from server.resources.kinds import ResourceKind, ResourceState
@@ -168,7 +169,7 @@ class Shown(Generic[R]):
     ) -> Response:
         """Its state after what has not begun to read rows was voided. Errors: Problem not_found."""
         owned(row, caller, self.kind)
-        status = await in_thread(cancel)
+        status = await cancelled_anywhere(services_of(request), row.id, await in_thread(cancel))
         state = ResourceState.of(status, closed=row.closed is not None)
         return json_response({"id": row.id, "status": state.value, "charged": state is not ResourceState.FAILED_VOID})
 

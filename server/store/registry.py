@@ -10,6 +10,7 @@ from accountant.entry import from_micros
 from accountant.tables import acts
 from server.store import replies
 from server.store.budget_requests import BudgetRequestRows
+from server.store.cancellations import Cancellations
 from server.store.collectors import Collections
 from server.store.dashboards import DashboardRows
 from server.store.known_secret import KnownSecret
@@ -37,6 +38,7 @@ class Registry(
     DashboardRows,
     KnownSecret,
     Shares,
+    Cancellations,
 ):
     """The registry on SQLite or PostgreSQL. Thread-safe; every method is one transaction.
 

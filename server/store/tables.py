@@ -25,6 +25,7 @@ __all__ = [
     "api_keys",
     "batches",
     "budget_requests",
+    "cancellations",
     "collector_tallies",
     "collector_tokens",
     "collectors",
@@ -312,6 +313,15 @@ account_days = Table(
     Column("amounts", Text, nullable=False),
 )
 """What an account had spent at the beginning of a day in UTC: the ledger's amounts, a JSON list of whole numbers."""
+
+cancellations = Table(
+    "cancellations",
+    metadata,
+    Column("query", String(80), primary_key=True),
+    Column("instance", String(128), nullable=False),
+    Column("created", String(32), nullable=False),
+)
+"""Queries that are to be cancelled by the process in which they wait, until it has looked."""
 
 collectors = Table(
     "collectors",
