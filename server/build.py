@@ -198,7 +198,7 @@ def _started(settings: Settings, incidents: Incidents, started: contextlib.ExitS
         self_audit(settings, ledger).at_start()
     if ledger.mark_made:
         logger().warning("high_water_missing", file=str(settings.high_water()))
-    registry = open_registry(settings)
+    registry = open_registry(settings, serving=True)
     started.callback(registry.close)
     catalogue = open_catalogue(settings, registry, ledger)
     for dataset in catalogue.all():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 
 from accountant.ledger import utc_now
+from server.rotating import follow_rotation
 from server.settings import Settings, SettingsRefused
 from server.store.known_secret import fingerprint, secret_is_known
 from server.store.registry import Registry
@@ -18,13 +19,15 @@ _LOST = (
 )
 _OTHER = (
     "key_secret is another one than the API keys of this database were hashed with: all of them would be refused. Put "
-    'the earlier one back; where it is gone for good: noisegate key accept-secret --reason "why"'
+    "the right one back, after a rotation the new one; where it is gone for good: "
+    'noisegate key accept-secret --reason "why"'
 )
 
 
-def open_registry(settings: Settings) -> Registry:
+def open_registry(settings: Settings, *, serving: bool = False) -> Registry:
     """The registry. The first use makes the secret, where none is set, and leaves its fingerprint in the database.
 
+    `serving`: for a process that has announced itself in the ledger and stays; it waits for a rotation under way.
     Errors: SettingsRefused when the secret is lost or another one; those of the database.
     """
     url = settings.database()
@@ -33,9 +36,13 @@ def open_registry(settings: Settings) -> Registry:
     secret = settings.keys_secret()
     registry = Registry(url, secret=secret, clock=utc_now, high_water=settings.high_water())
     try:
-        known = registry.known_secret()
+        known = registry.settled_secret() if serving else registry.known_secret()
         if known is not None and known != fingerprint(secret):
-            raise SettingsRefused((_OTHER,))
+            if not follow_rotation(settings, known):
+                raise SettingsRefused((_OTHER,))
+            registry.close()
+            return open_registry(settings, serving=serving)
+        registry.accept_earlier(registry.earlier_secrets(secret))
         if known is None and registry.schema_revision() is not None:
             registry.know_secret(secret, actor="server")
     except BaseException:

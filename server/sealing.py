@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-__all__ = ["BATCHES", "DASHBOARDS", "MONITORS", "REQUESTS", "STREAMS", "WEBHOOKS", "Seal", "SealBroken"]
+__all__ = ["BATCHES", "DASHBOARDS", "MONITORS", "REQUESTS", "SECRETS", "STREAMS", "WEBHOOKS", "Seal", "SealBroken"]
 
 MONITORS = b"noisegate monitors 1"
 BATCHES = b"noisegate batches 1"
@@ -23,6 +23,7 @@ WEBHOOKS = b"noisegate webhooks 1"
 STREAMS = b"noisegate streams 1"
 REQUESTS = b"noisegate requests 1"
 DASHBOARDS = b"noisegate dashboards 1"
+SECRETS = b"noisegate earlier secrets 1"
 
 _NONCE = 12
 

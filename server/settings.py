@@ -32,7 +32,7 @@ from server.webhooks.addresses import read_network
 from server.webhooks.destinations import read_destination
 from server.webhooks.mail import read_mail_address, read_mail_entry
 
-__all__ = ["PREFIX", "Settings", "SettingsRefused", "load_settings", "unknown_environment"]
+__all__ = ["PREFIX", "Settings", "SettingsRefused", "checked_secret", "load_settings", "unknown_environment"]
 
 PREFIX = "NOISEGATE_"
 SECRET_LENGTH_MIN = 32
@@ -362,6 +362,17 @@ def _database_faults(url: str) -> list[str]:
             "postgresql://user:password@host:5432/name; in a password %3A stands for :, %2F for /, %40 for @"
         ]
     return []
+
+
+def checked_secret(path: Path) -> bytes:
+    """The secret in a file. Errors: SettingsRefused for one that is short or well known, or for no file."""
+    if not path.is_file():
+        raise SettingsRefused(("the file of the new secret does not exist or cannot be read",))
+    text = _secret_text(path, "the option")
+    findings = _weak_secret(text)
+    if findings:
+        raise SettingsRefused(tuple(findings))
+    return text.encode()
 
 
 def _weak_secret(text: str) -> list[str]:

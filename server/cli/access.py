@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from accountant.filter import DELTA_MAX, EPSILON_MAX, DeltaShares, FilterKind
 from server.cli.client import Remote
 from server.cli.failure import CommandFailed, UsageError
 from server.cli.options import Here, amount, operator, option
-from server.cli.output import Json, as_typed, short, table
+from server.cli.output import Json, as_typed, printable, progress, short, table
 from server.roles import Role
 
 if TYPE_CHECKING:
@@ -20,7 +21,16 @@ if TYPE_CHECKING:
     from server.home import Home
     from server.store.registry import Registry
 
-__all__ = ["accept_secret", "create_key", "list_keys", "revoke_key", "rotate_key", "set_budget", "show_budgets"]
+__all__ = [
+    "accept_secret",
+    "create_key",
+    "list_keys",
+    "revoke_key",
+    "rotate_key",
+    "rotate_secret",
+    "set_budget",
+    "show_budgets",
+]
 
 _ONCE = option("--idempotency-key TEXT", "The same text carries the same command out once, for 30 days.")
 
@@ -116,6 +126,66 @@ def accept_secret(
             See: noisegate key list""")
     lines = ["Accepted. Earlier keys are refused; make new ones: noisegate key create NAME", _UNREADABLE]
     here.show({"accepted": True}, lines)
+
+
+def rotate_secret(
+    *,
+    reason: str = option("--reason TEXT", "Why; kept among the acts.", ...),
+    days: int = option("--days", "For how many days keys are accepted under the secret before.", 30, min=0, max=90),
+    new_secret: Path | None = option("--new-secret FILE", "The new one, where key_secret is a setting."),
+    rehearse: bool = option("--rehearse", "Try it on a copy, and change nothing.", False),
+    here: Here,
+) -> None:
+    """Replace the secret that keys are hashed with, and encrypt everything anew. No server may run."""
+    from server import rotating
+    from server.cli.serving import take_home
+    from server.settings import SettingsRefused
+    from server.store.errors import NotAlone, TooManySecrets
+
+    place = here.place()
+    settings = place.settings()
+    place.require_migrated(settings)  # which also ends a rotation that was interrupted
+    if not 0 < len(reason.strip()) <= _REASON_MAX:
+        raise UsageError(f"""--reason is not accepted
+            It has between 1 and {_REASON_MAX} characters.
+            Write why the secret is replaced.""")
+    if rehearse:
+        with progress("trying it on a copy"):
+            done, ok = rotating.rehearse_rotation(settings, days=days)
+        told = f"On a copy {done.sealed:,} things were encrypted anew, and {_left(done.unreadable)}."
+        body = {**asdict(done), "ok": ok, "rehearsed": True}
+        verdict = "The copy agrees with itself." if ok else "The copy does not agree with itself: noisegate audit"
+        here.show(body, [told, verdict, "Nothing was changed."], failed=not ok)
+        return
+    try:
+        with take_home(place, settings), progress("encrypting anew"):
+            done = rotating.rotate_secret(
+                settings, given=new_secret, days=days, actor=operator(), reason=reason.strip()
+            )
+    except SettingsRefused as error:
+        raise UsageError(f"""the secret cannot be replaced like this
+            {error}.
+            See: noisegate key rotate-secret --help""") from None
+    except NotAlone as error:
+        raise CommandFailed(f"""another process has the database open: {printable(str(error))}
+            It would go on with the secret before. One that was killed counts for half a minute more.
+            Stop every server of this database, and run the command again.""") from None
+    except TooManySecrets as error:
+        raise CommandFailed(f"""keys are accepted under three earlier secrets already
+            The time of the oldest is over at {error}.
+            Wait until then.""") from None
+    lines = [f"Replaced. {done.sealed:,} things were encrypted anew, and {_left(done.unreadable)}."]
+    lines += [
+        f"API keys are accepted as before until {done.until}; each is hashed with the new secret when it is used."
+    ]
+    if done.by_setting:
+        lines += ["Set key_secret to the new one now: nothing starts with the one before."]
+    lines += ["Take a backup: earlier ones hold the secret before, and go with it alone."]
+    here.show({**asdict(done), "rehearsed": False}, lines)
+
+
+def _left(unreadable: int) -> str:
+    return f"{unreadable:,} could not be read before and are left as they were" if unreadable else "nothing was left"
 
 
 def revoke_key(*, key: str = option("ID", "Identifier of the key, as `key list` shows it."), here: Here) -> None:

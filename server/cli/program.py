@@ -86,7 +86,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "dataset preview": preview.preview,
     "key create": access.create_key, "key rotate": access.rotate_key, "key revoke": access.revoke_key,
     "key list": access.list_keys,
-    "key accept-secret": access.accept_secret,
+    "key accept-secret": access.accept_secret, "key rotate-secret": access.rotate_secret,
     "request make": requests.make, "request list": requests.list_requests, "request show": requests.show,
     "request approve": requests.approve, "request reject": requests.reject, "request withdraw": requests.withdraw,
     "budget set": access.set_budget, "budget show": access.show_budgets,

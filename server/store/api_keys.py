@@ -12,11 +12,20 @@ import hmac
 import re
 import secrets
 import zlib
+from dataclasses import dataclass
 
-__all__ = ["digest_of", "make_key", "split_key"]
+__all__ = ["EarlierSecret", "digest_of", "make_key", "split_key"]
 
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _KEY = re.compile(r"ngk_([0-9a-f]{12})_([0-9A-Za-z]{43})([0-9A-Za-z]{6})\Z", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class EarlierSecret:
+    """A secret of the server under which keys are still accepted, and until when (ISO 8601 text in UTC)."""
+
+    secret: bytes
+    until: str
 
 
 def _base62(number: int, *, length: int) -> str:

@@ -11,6 +11,8 @@ RegistryError
 ├── TokenRefused     a token is unknown or was used
 ├── RequestDecided   the request was decided before
 ├── TooManyTokens    the collector would have more tokens than one may have
+├── NotAlone         another process has the database open
+├── TooManySecrets   keys are accepted under as many earlier secrets as may be
 ├── KeysUnavailable  the keys that tokens are checked with are not known at the moment
 └── KeyRefused       the text is not a valid key
 """
@@ -33,11 +35,13 @@ __all__ = [
     "KeysUnavailable",
     "LastAdministrator",
     "NameTaken",
+    "NotAlone",
     "NotReplaced",
     "NotThere",
     "RegistryError",
     "RequestDecided",
     "TokenRefused",
+    "TooManySecrets",
     "TooManyTokens",
     "VersionConflict",
 ]
@@ -56,6 +60,14 @@ class NameTaken(RegistryError):
 
 class NotThere(RegistryError):
     """There is no such principal, key or dataset."""
+
+
+class NotAlone(RegistryError):
+    """Another process has the database open; the text is its name."""
+
+
+class TooManySecrets(RegistryError):
+    """Keys are accepted under as many earlier secrets as may be; the text is until when the oldest of them counts."""
 
 
 class KeyEnded(RegistryError):

@@ -6,7 +6,7 @@ import datetime
 import hmac
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from sqlalchemy.exc import OperationalError
 from accountant.direct import read
 from server.roles import Role
 from server.scopes import Scopes, scopes_text, stored_scopes
-from server.store.api_keys import digest_of, make_key, split_key
+from server.store.api_keys import EarlierSecret, digest_of, make_key, split_key
 from server.store.errors import KeyEnded, KeyFault, KeyRefused, LastAdministrator, NameTaken, NotThere
 from server.store.tables import api_keys, principals
 from server.store.transactions import Transactions, iso
@@ -107,6 +107,11 @@ class People(Transactions):
         # Every request runs it.
         self._verify = str(_VERIFY.compile(dialect=self._engine.dialect))
         self._secret = secret
+        self._earlier: tuple[EarlierSecret, ...] = ()
+
+    def accept_earlier(self, earlier: Sequence[EarlierSecret]) -> None:
+        """Accepts keys that were hashed with these secrets too, and hashes them with the newest one when they come."""
+        self._earlier = tuple(earlier)
 
     # Principals
 
@@ -300,8 +305,13 @@ class People(Transactions):
         now = self._now()
         if row is not None and row.previous_salt is not None and row.previous_digest is not None:
             earlier_salt, earlier_digest = row.previous_salt, row.previous_digest
-        newest = hmac.compare_digest(digest_of(secret, salt=salt, pepper=self._secret), expected)
-        earlier = hmac.compare_digest(digest_of(secret, salt=earlier_salt, pepper=self._secret), earlier_digest)
+        newest = earlier = False
+        used = self._secret
+        for pepper in (self._secret, *(one.secret for one in self._earlier if one.until > now)):
+            is_newest = hmac.compare_digest(digest_of(secret, salt=salt, pepper=pepper), expected)
+            is_earlier = hmac.compare_digest(digest_of(secret, salt=earlier_salt, pepper=pepper), earlier_digest)
+            if is_newest or is_earlier:
+                newest, earlier, used = is_newest, is_earlier, pepper
         if row is None or not (newest or earlier):
             raise KeyRefused(KeyFault.INVALID)
         if not newest and (row.previous_until is None or row.previous_until <= now):
@@ -312,10 +322,27 @@ class People(Transactions):
             raise KeyRefused(KeyFault.EXPIRED)
         if row.disabled is not None:
             raise KeyRefused(KeyFault.DISABLED)
+        if used is not self._secret:
+            self._hash_anew(row, secret, newest=newest)
         key = _key(row)
         if key.last_used_day != now[:10]:
             self._note_use(identifier, now[:10])
         return Principal(name=row.principal, role=Role(row.role), created=row.since), key
+
+    def _hash_anew(self, row: _Verified, secret: str, *, newest: bool) -> None:
+        """Hashes a key with the newest secret of this server: after a rotation nothing else can."""
+        column, salt = ("digest", row.salt) if newest else ("previous_digest", row.previous_salt)
+        assert salt is not None
+        same = (api_keys.c.id == row.id) & (api_keys.c[column] == getattr(row, column))
+        try:
+            with self._acting() as connection:
+                values = {column: digest_of(secret, salt=salt, pepper=self._secret)}
+                if connection.execute(update(api_keys).where(same).values(**values)).rowcount:
+                    subject, rows = f"{row.principal}/{row.id}", {"api_keys": [row.id]}
+                    self._log(connection, actor="server", action="key_hashed_anew", subject=subject, rows=rows)
+                self._commit(connection)
+        except OperationalError:
+            return  # with the next use
 
     def _note_use(self, identifier: str, day: str) -> None:
         try:

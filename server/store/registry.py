@@ -13,9 +13,9 @@ from server.store.budget_requests import BudgetRequestRows
 from server.store.cancellations import Cancellations
 from server.store.collectors import Collections
 from server.store.dashboards import DashboardRows
-from server.store.known_secret import KnownSecret
 from server.store.monitors import MonitorRows
 from server.store.people import People
+from server.store.rotation import Rotations
 from server.store.shares import Shares
 from server.store.streams import StreamRows
 from server.store.synthetic import SyntheticRows
@@ -36,7 +36,7 @@ class Registry(
     WebhookRows,
     BudgetRequestRows,
     DashboardRows,
-    KnownSecret,
+    Rotations,
     Shares,
     Cancellations,
 ):

@@ -35,6 +35,7 @@ __all__ = [
     "dashboard_tiles",
     "dashboards",
     "dataset_versions",
+    "earlier_secrets",
     "metadata",
     "monitor_evaluations",
     "monitors",
@@ -92,6 +93,15 @@ rate_buckets = Table(
     Column("full_at", Float(53), nullable=False),
 )
 """Rates that several processes share: when each bucket will be full again, in seconds since 1970."""
+
+earlier_secrets = Table(
+    "earlier_secrets",
+    metadata,
+    Column("fingerprint", String(32), primary_key=True),
+    Column("until", String(32), nullable=False),
+    Column("sealed", LargeBinary, nullable=False),
+)
+"""Secrets that API keys are still accepted under, encrypted with the newest one (server/store/rotation.py)."""
 
 dataset_versions = Table(
     "dataset_versions",

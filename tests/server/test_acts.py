@@ -45,6 +45,13 @@ def administer(url: str, mark: Path | None = None) -> None:
         registry.close()
 
 
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
+def database(request: pytest.FixtureRequest) -> str:
+    """The address of a fresh, migrated database: every test runs on both."""
+    address: str = request.getfixturevalue(f"{request.param}_url")
+    return address
+
+
 @pytest.fixture
 def administered(database: str) -> Iterator[str]:
     """The address of a ledger with entries and acts in turn."""
