@@ -69,13 +69,13 @@ class Unfreeze:
     def apply(self, batch: Batch) -> tuple[str, ...]:
         """The accounts that pay again."""
         owned = batch.owned(self.principal)
-        taken = {account.parent for account in owned if not account.frozen and account.parent is not None}
+        taken = {(account.parent, account.dataset) for account in owned if not account.frozen}
         again = []
         for account in owned:
-            # A principal has one account that pays below one parent.
-            if account.frozen and account.id in self.accounts and account.parent not in taken:
+            # A principal has one account that pays below one parent, for each dataset.
+            if account.frozen and account.id in self.accounts and (account.parent, account.dataset) not in taken:
                 again.append(account)
-                taken |= set() if account.parent is None else {account.parent}
+                taken.add((account.parent, account.dataset))
         found = tuple(account.id for account in again)
         batch.write_beside(partial(self.beside, found))
         _record(batch, again, frozen=False, actor=self.actor, reason=self.reason)

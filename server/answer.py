@@ -18,7 +18,7 @@ server/journey, a file each.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from accountant.ledger import Ledger
 from accountant.states import QueryStatus
@@ -155,6 +155,10 @@ class Journey:
     def cancel(self, query_id: str, principal: str) -> QueryStatus | None:
         """Voids a query that no engine has seen. Returns its state afterwards."""
         return self.admission.cancel(query_id, principal)
+
+    def cancel_all(self, principals: Collection[str]) -> int:
+        """Voids every query of these principals that no engine has seen. Returns how many."""
+        return self.admission.cancel_all(principals)
 
     def abandon(self, query: ToRun) -> None:
         """Voids an admitted query whose turn never came (shutdown), cancelled or not."""

@@ -13,6 +13,7 @@ from server.monitors.monitors import Monitors
 from server.noticing import Noticing
 from server.retiring import Retirement
 from server.services import Services
+from server.stopping import StopWatch
 from server.webhooks.delivering import Deliveries
 from server.webhooks.webhooks import Webhooks
 
@@ -33,10 +34,11 @@ def attended(services: Services) -> Services:
         services.registry, settings.snapshots_directory, after_seconds=settings.old_snapshots_minutes * 60.0
     )
     noticing = Noticing(services.ledger, services.registry, services.incidents, utc_now)
+    stops = StopWatch(services)
     # SQLite is for one process: nothing waits in another one.
     several = () if settings.database().startswith("sqlite") else (Cancelling(services).rounds,)
     for rounds in (
-        *(standing.rounds, refreshing.rounds, noticing.rounds, deliveries.rounds, retirement.rounds),
+        *(standing.rounds, refreshing.rounds, noticing.rounds, stops.rounds, deliveries.rounds, retirement.rounds),
         *several,
     ):
         rounds.start()

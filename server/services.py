@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -93,6 +93,9 @@ class JourneySteps(Protocol):
     def cancel(self, query_id: str, principal: str) -> QueryStatus | None:
         """Voids a query that did not start; the state afterwards, None when the principal has no such query."""
 
+    def cancel_all(self, principals: Collection[str]) -> int:
+        """Voids every query of these principals that did not start. Returns how many."""
+
 
 class Catalogue(Protocol):
     """The datasets that are served, in memory."""
@@ -125,6 +128,9 @@ class ResourceSteps(Protocol):
 
     def cancel(self, identifier: str) -> QueryStatus | None:
         """Voids a resource, or a statistic, that did not start; the state afterwards."""
+
+    def cancel_all(self, principals: Collection[str]) -> int:
+        """Voids every resource, and statistic, of these principals that did not start. Returns how many."""
 
 
 class ModelSteps(Protocol):

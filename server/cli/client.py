@@ -48,10 +48,13 @@ class Remote:
     key: str | None = option("--key KEY", _KEY, envvar="NOISEGATE_KEY")
     key_file: Path | None = option("--key-file FILE", "File that holds the API key, and nothing else.")
 
-    def connect(self, home: Home) -> Client:
-        """A connection to the server that is meant. Errors: CommandFailed."""
+    def connect(self, home: Home, *, stored: str = "analyst") -> Client:
+        """A connection to the server that is meant, where no key is given with this one of the home.
+
+        Errors: CommandFailed.
+        """
         url = self._address(home)
-        return Client(url, self._secret(home, url))
+        return Client(url, self._secret(home, url, stored))
 
     def _address(self, home: Home) -> str:
         """The server's address: the one that was given, that of the process that serves the home, or the default."""
@@ -71,8 +74,8 @@ class Remote:
                 Use https://{host}{f":{port}" if port else ""}, through a proxy that speaks TLS.""")
         return url
 
-    def _secret(self, home: Home, url: str) -> str:
-        """The API key: given, from a file, or the stored analyst's key when the server is this home's own."""
+    def _secret(self, home: Home, url: str, name: str) -> str:
+        """The API key: given, from a file, or the one stored under a name when the server is this home's own."""
         key = self.key
         if key is not None and self.key_file is not None:
             raise UsageError("""two keys are given
@@ -86,7 +89,7 @@ class Remote:
                     It does not exist, may not be read, or is not plain text.
                     Give a file with the key (ngk_...) and nothing else.""") from None
         # The stored key goes to this home's own server, and to nobody else.
-        stored, served = home.stored_key("analyst"), home.url()
+        stored, served = home.stored_key(name), home.url()
         key = key or (stored if url == served else None)
         if not key and served is None and stored:
             raise UsageError(f"""an API key is missing, and no server serves this home

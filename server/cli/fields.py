@@ -107,6 +107,8 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "limit.epsilon": "--limit-epsilon",
         "limit.delta": "--limit-delta",
     },
+    "/v1/principals/*:stop": {"reason": "--reason"},
+    "/v1/principals/*:resume": {"reason": "--reason"},
     "/v1/webhooks": {"url": "ADDRESS", "events": "--event", "subjects": "--subject"},
 }
 """For each address the fields of its body with the options of the command that sends it, or the names of arguments."""
@@ -122,7 +124,7 @@ def of_path(path: str) -> Mapping[str, str]:
     """The options of what is sent to a path; none where no command sends a body there."""
     path = path.removesuffix(":estimate")
     path = re.sub(r"\A(/v1/(?:monitors|streams)/)[^/]+(?=/)", r"\1*", path)
-    path = re.sub(r"\A(/v1/queries/)[^/]+(?=:sharpen\Z)", r"\1*", path)
+    path = re.sub(r"\A(/v1/(?:queries|principals)/)[^/]+(?=:(?:sharpen|stop|resume)\Z)", r"\1*", path)
     return FIELDS.get(_SAME.get(path, path), {})
 
 

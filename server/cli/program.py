@@ -32,6 +32,7 @@ from server.cli import (
     statistics,
     streams,
     synthetic,
+    team,
     up,
     webhooks,
 )
@@ -89,6 +90,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "key accept-secret": access.accept_secret, "key rotate-secret": access.rotate_secret,
     "request make": requests.make, "request list": requests.list_requests, "request show": requests.show,
     "request approve": requests.approve, "request reject": requests.reject, "request withdraw": requests.withdraw,
+    "team stop": team.stop, "team resume": team.resume,
     "budget set": access.set_budget, "budget show": access.show_budgets,
 }  # fmt: skip
 GROUPS = {
@@ -102,6 +104,7 @@ GROUPS = {
     "webhook": "Where events are sent: add, test, list, show and remove webhooks.",
     "ledger": "The ledger as a file for auditors.",
     "request": "Ask for a budget, and decide who gets one.",
+    "team": "An administrator's day: who spent, what runs out, what is left; stop somebody.",
     "budget": "How much may be spent, and what has been.",
 }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -280,6 +280,12 @@ class Admission:
             return QueryStatus.FAILED_VOID if self.void(query_id) else QueryStatus.RESERVED
         record = self._ledger.query(query_id)
         return None if record is None or record.principal != principal else record.state
+
+    def cancel_all(self, principals: Collection[str]) -> int:
+        """As `cancel`, of everything that these principals have waiting. Returns how many were voided."""
+        with self._lock:
+            found = [query_id for query_id, principal in self._waiting.items() if principal in principals]
+        return sum(self.take(query_id) and self.void(query_id) for query_id in found)
 
     def abandon(self, query_id: str) -> None:
         """Voids an admitted query whose turn never came (shutdown), cancelled or not."""

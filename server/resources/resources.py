@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -247,6 +247,14 @@ class Resources:
             return QueryStatus.FAILED_VOID if self.end(identifier, void=True) else QueryStatus.RESERVED
         record = self.ledger.query(identifier)
         return None if record is None else record.state
+
+    def cancel_all(self, principals: Collection[str]) -> int:
+        """As `cancel`, of everything that these principals have waiting. Returns how many were voided."""
+        with self._lock:
+            waiting = tuple(self._waiting)
+        records = (self.ledger.query(identifier) for identifier in waiting)
+        mine = [record.id for record in records if record is not None and record.principal in principals]
+        return sum(self.cancel(identifier) is QueryStatus.FAILED_VOID for identifier in mine)
 
     def abandon(self, begun: AdmittedQuery) -> None:
         """Voids a resource whose turn never came (shutdown), cancelled or not."""

@@ -9,14 +9,16 @@ from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
 from server.administration.people import ChangePrincipal, CreateKey, CreatePrincipal, People, RotateKey
+from server.administration.stopping import Stopping
 from server.auth import Caller, roles, services_of
 from server.once import ONCE_TEXT, once
 from server.roles import Role
 from server.routes.common import body_of, describe, identifier, in_thread, json_response, not_found, page_response
 from server.services import Services
+from server.stopping import cancel_waiting
 from server.store.people import Principal, StoredKey
-from server.wire.answers import KeyAnswer, KeyList, MeAnswer, NewKeyAnswer, PrincipalAnswer, PrincipalList
-from server.wire.requests import NAME_PATTERN, KeyBody, PrincipalBody, PrincipalChangeBody, RotateKeyBody
+from server.wire.answers import KeyAnswer, KeyList, MeAnswer, NewKeyAnswer, PrincipalAnswer, PrincipalList, StopAnswer
+from server.wire.requests import NAME_PATTERN, KeyBody, PrincipalBody, PrincipalChangeBody, RotateKeyBody, StopBody
 
 __all__ = ["router"]
 
@@ -158,6 +160,66 @@ async def change_principal(
     body, _ = await body_of(request, PrincipalChangeBody)
     change = ChangePrincipal(wanted, body.role, body.disabled)
     return json_response(_body(await in_thread(lambda: _people(services).change_principal(change, actor=caller.name))))
+
+
+@router.post(
+    "/v1/principals/{name}:stop",
+    **describe(
+        "stopPrincipal",
+        "Stop a principal",
+        "At once and in one audited act: every budget of it is frozen, and no key of it works. What it asked and was "
+        "not started yet is cancelled, in other server processes within a second; what has started stays charged and "
+        "ends. Stopping twice changes nothing more.",
+        tag="Principals",
+        body=StopBody,
+        body_examples={"stop": {"reason": "A key was published"}},
+        answers={200: (StopAnswer, None)},
+        problems=("not_found", "conflict"),
+    ),
+)
+async def stop_principal(
+    request: Request, name: str, caller: Annotated[Caller, Depends(roles(Role.ADMIN))]
+) -> Response:
+    """POST /v1/principals/{name}:stop."""
+    services = services_of(request)
+    wanted = identifier(name, "principal")
+    body, _ = await body_of(request, StopBody)
+
+    def stop() -> dict[str, object]:
+        done = Stopping(services.ledger, services.registry).stop(wanted, actor=caller.name, reason=body.reason)
+        cancelled = cancel_waiting(services, frozenset({wanted}))
+        return {"principal": wanted, "stopped": True, "budgets": list(done.accounts), "cancelled": cancelled}
+
+    return json_response(await in_thread(stop))
+
+
+@router.post(
+    "/v1/principals/{name}:resume",
+    **describe(
+        "resumePrincipal",
+        "Let a stopped principal go on",
+        "Takes a stop back, in one audited act: the budgets that it froze pay again, but for those that another one "
+        "replaced, and the keys that it suspended work. What was cancelled is not asked again.",
+        tag="Principals",
+        body=StopBody,
+        body_examples={"resume": {"reason": "The key is revoked"}},
+        answers={200: (StopAnswer, None)},
+        problems=("not_found", "conflict"),
+    ),
+)
+async def resume_principal(
+    request: Request, name: str, caller: Annotated[Caller, Depends(roles(Role.ADMIN))]
+) -> Response:
+    """POST /v1/principals/{name}:resume."""
+    services = services_of(request)
+    wanted = identifier(name, "principal")
+    body, _ = await body_of(request, StopBody)
+
+    def resume() -> dict[str, object]:
+        done = Stopping(services.ledger, services.registry).resume(wanted, actor=caller.name, reason=body.reason)
+        return {"principal": wanted, "stopped": False, "budgets": list(done.accounts), "cancelled": 0}
+
+    return json_response(await in_thread(resume))
 
 
 @router.get(

@@ -9,6 +9,7 @@ RegistryError
 ├── NotReplaced      something else is served than was to be replaced
 ├── CollectorClosed  the collector takes no more reports or tokens
 ├── TokenRefused     a token is unknown or was used
+├── NotStopped       the principal is not stopped, or may not be
 ├── RequestDecided   the request was decided before
 ├── TooManyTokens    the collector would have more tokens than one may have
 ├── NotAlone         another process has the database open
@@ -37,6 +38,7 @@ __all__ = [
     "NameTaken",
     "NotAlone",
     "NotReplaced",
+    "NotStopped",
     "NotThere",
     "RegistryError",
     "RequestDecided",
@@ -106,6 +108,14 @@ class TokenRefused(RegistryError):
 
 class TooManyTokens(RegistryError):
     """The collector would have more tokens than one may have."""
+
+
+class NotStopped(RegistryError, LedgerError):
+    """The principal is not stopped, or, as the `last` administrator, may not be; nothing was changed."""
+
+    def __init__(self, principal: str, *, last: bool) -> None:
+        self.last = last
+        super().__init__(principal)
 
 
 class RequestDecided(RegistryError, LedgerError):

@@ -17,6 +17,7 @@ from server.store.monitors import MonitorRows
 from server.store.people import People
 from server.store.rotation import Rotations
 from server.store.shares import Shares
+from server.store.stops import StopRows
 from server.store.streams import StreamRows
 from server.store.synthetic import SyntheticRows
 from server.store.transactions import iso
@@ -39,6 +40,7 @@ class Registry(
     Rotations,
     Shares,
     Cancellations,
+    StopRows,
 ):
     """The registry on SQLite or PostgreSQL. Thread-safe; every method is one transaction.
 

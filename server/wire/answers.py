@@ -46,6 +46,7 @@ __all__ = [
     "ReleaseAnswer",
     "ReportAnswer",
     "RunningAnswer",
+    "StopAnswer",
 ]
 
 
@@ -339,6 +340,15 @@ class PrincipalAnswer(AnswerModel):
     role: RoleWord
     created: str
     disabled: str | None
+
+
+class StopAnswer(AnswerModel):
+    """A principal who was stopped, or goes on."""
+
+    principal: str
+    stopped: bool
+    budgets: list[str] = Field(description="The budgets that were frozen by this act, or pay again.")
+    cancelled: int = Field(description="What waited in this process and was voided; others do it by themselves.")
 
 
 class PrincipalList(AnswerModel):

@@ -36,6 +36,7 @@ __all__ = [
     "QueryBody",
     "RotateKeyBody",
     "SharpenBody",
+    "StopBody",
 ]
 
 HALF_WIDTH_MAX = Fraction(10**18)
@@ -412,6 +413,12 @@ class PrincipalBody(RequestModel):
 
     name: Name
     role: Annotated[RoleWord, Field(description="One role.")]
+
+
+class StopBody(RequestModel):
+    """Why somebody is stopped, or goes on."""
+
+    reason: Annotated[str, Field(min_length=1, max_length=REASON_MAX, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
 
 class PrincipalChangeBody(RequestModel):

@@ -19,7 +19,7 @@ from server.wire.batches import BatchBody
 from server.wire.budget_requests import BudgetRequestBody
 from server.wire.model_requests import ModelBody
 from server.wire.monitor_requests import EvaluationBody, MonitorBody
-from server.wire.requests import QueryBody, SharpenBody
+from server.wire.requests import QueryBody, SharpenBody, StopBody
 from server.wire.statistic_requests import StatisticBody
 from server.wire.streams import StreamBody, StreamQueriesBody
 from server.wire.synthetic_requests import SyntheticBody
@@ -42,12 +42,14 @@ SENT: dict[str, tuple[str, type[BaseModel]]] = {
     "stream open": ("/v1/streams:estimate", StreamBody),
     "stream ask": ("/v1/streams/st_1/queries", StreamQueriesBody),
     "webhook add": ("/v1/webhooks", WebhookBody),
+    "team stop": ("/v1/principals/ann:stop", StopBody),
+    "team resume": ("/v1/principals/ann:resume", StopBody),
     "request make": ("/v1/budget-requests", BudgetRequestBody),
 }
 OTHERS = {"--url", "--key", "--key-file", "--home", "--json", "--idempotency-key", "--estimate", "--file", "--format"}
 """Options that are no field of a body, or another way to give one."""
 SWITCHES = {"--accept-noise", "--merge", "--nonnegative", "--nonempty", "--with-cut", "--stream", "--for-dataset"}
-OTHERS |= {"--plan", "ID", "QUERY"}
+OTHERS |= {"--plan", "ID", "QUERY", "PRINCIPAL"}
 
 
 def typed(command: str) -> set[str]:

@@ -50,3 +50,14 @@ def test_a_request_is_made_read_and_decided(stand: Stand) -> None:
         ("GET", "/v1/budget-requests?count=100"),
     ]
     refused(stand.ask("request", "make", "SELECT 1", "--reason", "x", "--limit-delta", "0"), code=2)
+
+
+def test_somebody_is_stopped_and_goes_on(stand: Stand) -> None:
+    """The reason is sent, and what was frozen is shown."""
+    done = {"principal": "ann", "stopped": True, "budgets": ["b_1"], "cancelled": 2}
+    stand.replies = [(200, done), (200, {**done, "stopped": False})]
+    out = stand.ask("team", "stop", "ann", "--reason", "leaked").out
+    assert ("ann is stopped" in out, "b_1  frozen" in out, "2 cancelled" in out) == (True, True, True)
+    assert "ann is not stopped any more" in stand.ask("team", "resume", "ann", "--reason", "new key").out
+    paths = [(request[1], request[3]["reason"]) for request in stand.requests]
+    assert paths == [("/v1/principals/ann:stop", "leaked"), ("/v1/principals/ann:resume", "new key")]

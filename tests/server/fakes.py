@@ -8,7 +8,7 @@ import hashlib
 import json
 import secrets
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -180,6 +180,9 @@ class FakeResources:
 
     def cancel(self, identifier: str) -> QueryStatus | None:
         return None
+
+    def cancel_all(self, principals: Collection[str]) -> int:
+        return 0
 
 
 class FakeMonitors:
@@ -439,6 +442,10 @@ class FakeJourney:
 
     def abandon(self, admitted: FakeAdmitted) -> None:
         self.ledger.void(admitted.query_id)
+
+    def cancel_all(self, principals: Collection[str]) -> int:
+        self.cancelled |= set(principals)
+        return 1
 
     def cancel(self, query_id: str, principal: str) -> str:
         self.cancelled.add(query_id)

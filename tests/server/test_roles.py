@@ -113,6 +113,8 @@ DELETE /v1/synthetic/{synthetic_id}              admin analyst owner
 POST   /v1/synthetic/{synthetic_id}:cancel       admin analyst owner
 GET    /v1/principals                            admin
 POST   /v1/principals                            admin
+POST   /v1/principals/{name}:resume              admin
+POST   /v1/principals/{name}:stop                admin
 GET    /v1/principals/{name}                     admin
 PATCH  /v1/principals/{name}                     admin
 GET    /v1/webhooks                              admin analyst auditor owner
