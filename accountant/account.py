@@ -26,7 +26,7 @@ from accountant.window import View
 from privacy.loss import Loss
 from privacy.numbers import ATTO, PICO
 
-__all__ = ["Account", "DeltaShares", "FilterKind", "Limit", "Shortage", "common_accounts"]
+__all__ = ["Account", "DeltaShares", "FilterKind", "Limit", "Shortage", "common_accounts", "tree_order"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,3 +251,17 @@ def common_accounts(accounts: Iterable[Account], dataset: str) -> list[Account]:
         return account.parent is None or common(known.get(account.parent))
 
     return [account for account in known.values() if account.dataset == dataset and common(account)]
+
+
+def tree_order(accounts: Iterable[Account]) -> list[Account]:
+    """The accounts with each followed by those below it; one whose parent is not among them begins a tree."""
+    known = {account.id: account for account in accounts}
+    below: dict[str | None, list[Account]] = {}
+    for account in known.values():
+        below.setdefault(account.parent if account.parent in known else None, []).append(account)
+    found: list[Account] = []
+    waiting = below.get(None, [])[::-1]
+    while waiting:
+        found.append(waiting.pop())
+        waiting += below.get(found[-1].id, [])[::-1]
+    return found

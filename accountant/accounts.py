@@ -12,12 +12,13 @@ from accountant.account import Account, DeltaShares, FilterKind, Limit
 from accountant.beside import Beside
 from accountant.entry import to_micros
 from accountant.filter import DEFAULT_SHARES
-from accountant.freezing import BesideFrozen, Freeze, Unfreeze
+from accountant.freezing import BesideFrozen, End, Freeze, Unfreeze
 from accountant.operation import Operation
 from accountant.operations import ChangeLimit, CreateAccount
 from accountant.reads import Reads
 from accountant.request import storable
 from accountant.spaces import JoinSpace
+from accountant.tables import accounts
 from accountant.window import WindowWish
 from accountant.window_step import ChangeWindow
 
@@ -86,6 +87,27 @@ class Accounts(Reads):
                 window=window,
             )
         )
+
+    def seen_by(self, principal: str, *, dataset: str | None = None) -> list[Account]:
+        """The accounts of a principal, of that dataset where one is given, and all that hang below them."""
+        found = {account.id: account for account in self.accounts(dataset=dataset, principal=principal)}
+        frontier = list(found)
+        while frontier:
+            with self._read() as connection:
+                under = self._accounts(connection, accounts.c.parent.in_(frontier))
+            frontier = [account.id for account in under if account.id not in found]
+            found.update((account.id, account) for account in under)
+        return list(found.values())
+
+    def end(self, account: str, *, actor: str, reason: str) -> Account:
+        """Ends an envelope, or an account that was never charged, now and for good. What it spent stays spent.
+
+        Errors: UnknownAccount; HasHistory for a root and for somebody's own account that was charged; ValueError for an
+        empty text.
+        """
+        require_text(actor)
+        require_text(reason)
+        return self._write(End(account=account, actor=actor, reason=reason))
 
     def join_space(self, dataset: str, space: str, *, actor: str, reason: str) -> bool:
         """Moves a dataset with all that was spent on it to another unit space; whether there was anything to move.

@@ -279,6 +279,8 @@ class Auditor:
                 None if details.get("expires") is None else str(details["expires"]),
             )
             self.windows.granted(entry, details)
+        elif details.get("action") == "end":
+            self._ended(entry, details)
         elif details.get("action") in ("space", "joined"):
             self._moved(entry, details)
         elif details.get("action") == "join":
@@ -310,6 +312,13 @@ class Auditor:
             return
         if forgets_charges(spent.sums(), before, after, mixed=shares.get("mixed", 0)):
             self.find("wrong_limit", entry.sequence, "the account gets a branch that earlier charges are not in")
+
+    def _ended(self, entry: Entry, details: dict[str, object]) -> None:
+        """An account that ends with this entry, and was to end later or never."""
+        *said, before = self.grants[entry.account]
+        if details["expires"] != entry.created or (before is not None and int(str(before)) <= entry.created):
+            self.find("wrong_state", entry.sequence, "the account does not end with this entry")
+        self.grants[entry.account] = (*said, str(details["expires"]))
 
     def _moved(self, entry: Entry, details: dict[str, str]) -> None:
         """A root and all below it are in another space; where it was joined, below the root of that space."""

@@ -24,7 +24,7 @@ from accountant.entry import GENESIS, ZERO, Amounts, entry_hash
 from accountant.errors import IllegalTransition, UnknownAccount, UnknownQuery
 from accountant.filter import Branches, Limit
 from accountant.needs import Needs
-from accountant.reading import paid_for
+from accountant.reading import load_made, paid_for
 from accountant.request import StoredRelease
 from accountant.rows import (
     AccountState,
@@ -113,7 +113,7 @@ class Batch:
                 self._charges.setdefault(charge.query, []).append(charge)
         self._load_named(needs)
         found_for_charge = [row for need in sorted(needs.shared) for row in self._load_shared(*need)]
-        made = self._load_made(found_for_charge) if found_for_charge else {}
+        made = load_made(self._direct, statements, found_for_charge) if found_for_charge else {}
         payers = {row.payer for row in made.values()}
         wanted = needs.accounts | {query.account for query in self._queries.values()} | payers
         self._load_accounts(wanted, parents)
@@ -155,17 +155,6 @@ class Batch:
         for best in read(ReleaseHead, statements.best_read, {"account": account, "core_key": core_key}):
             self._best_read[account, core_key] = best
         return read(CandidateRow, statements.candidates, {"core_key": core_key, "least": least})
-
-    def _load_made(self, found: Sequence[CandidateRow]) -> dict[str, CandidateRow]:
-        """These releases and all that they were measured in addition to, by their identifiers."""
-        made: dict[str, CandidateRow] = {}
-        rows = list(found)
-        while rows:
-            made.update((row.id, row) for row in rows)
-            missing = {row.base for row in rows if row.base is not None} - made.keys()
-            wanted = self._statements.ids([base for base in missing if base is not None])
-            rows = self._direct.read(CandidateRow, self._statements.paid, wanted) if missing else []
-        return made
 
     def _load_accounts(self, wanted: set[str], parents: dict[str, str | None]) -> None:
         read, statements = self._direct.read, self._statements
@@ -324,22 +313,8 @@ class Batch:
         """A new release, written at the end; later operations of the same batch find it."""
         head = ReleaseHead(release.id, release.core_key, quality, release.principal, release.dataset, self.clock)
         self._releases.setdefault(release.core_key, []).append(head)
-        self._release_rows.append(
-            {
-                "id": release.id,
-                "core_key": release.core_key,
-                "quality": quality,
-                "principal": release.principal,
-                "dataset": release.dataset,
-                "query_id": release.query_id,
-                "events": events,
-                "body": release.body,
-                "created": self.clock,
-                "frame": release.frame,
-                "coarse": release.coarse,
-                "held": release.held,
-            }
-        )
+        row = release.columns(quality=quality, events=events, created=self.clock)
+        self._release_rows.append(row)
 
     def set_limit(self, account: AccountState, limit: Limit, branches: Branches) -> None:
         """Another limit for an account, written at the end."""
@@ -354,6 +329,11 @@ class Batch:
     def set_frozen(self, account: AccountState, *, frozen: bool) -> None:
         """Freezes an account, or lets it pay again; written at the end."""
         account.frozen = frozen
+        self._frozen_changed.append(account)
+
+    def end_account(self, account: AccountState) -> None:
+        """Ends an account for good; written at the end."""
+        account.expires = self.now
         self._frozen_changed.append(account)
 
     def write_beside(self, beside: Beside | None) -> None:
@@ -496,15 +476,12 @@ class Batch:
                 ],
             )
         if self._frozen_changed:
-            run(
-                statements.update_frozen,
-                [{"key": account.id, "new_frozen": int(account.frozen)} for account in self._frozen_changed],
-            )
-        if self._moved:
-            places = [
-                {"key": a.id, "new_parent": a.parent, "new_depth": a.depth, "new_space": a.space} for a in self._moved
+            stopped = [
+                {"key": a.id, "new_frozen": int(a.frozen), "new_expires": a.expires} for a in self._frozen_changed
             ]
-            run(statements.update_places, places)
+            run(statements.update_frozen, stopped)
+        if self._moved:
+            run(statements.update_places, [account.place_columns() for account in self._moved])
         changed = [account for account in self._accounts.values() if account.changed and not account.new]
         if changed:
             spent: list[Values] = [

@@ -9,6 +9,7 @@ LedgerError
 ├── PriceMoved             the paying account would be charged more than was agreed, or nothing; nothing was spent
 ├── AccountFrozen          the account pays for nothing more; nothing was spent or changed
 ├── AccountExpired         an account of the path has ended; nothing was spent or changed
+├── HasHistory             a root, or somebody's charged account, is not ended; nothing was changed
 ├── SpacesNotJoined        the dataset stays in its unit space; nothing was changed
 ├── UnknownQuery           no such query
 ├── IllegalTransition      the query is not in a state from which that step leads on; nothing was changed
@@ -38,6 +39,7 @@ __all__ = [
     "AccountExpired",
     "AccountFrozen",
     "BudgetExhausted",
+    "HasHistory",
     "IdempotencyConflict",
     "IllegalTransition",
     "LedgerBehind",
@@ -153,6 +155,14 @@ class AccountExpired(LedgerError):
     def __init__(self, account: str) -> None:
         self.account = account
         super().__init__(f'account "{account}" has ended')
+
+
+class HasHistory(LedgerError):
+    """`account` is a root, or somebody's own that was charged: ended, it could be opened anew with a whole limit."""
+
+    def __init__(self, account: str) -> None:
+        self.account = account
+        super().__init__(f'account "{account}" has a history, and stays')
 
 
 class SpacesNotJoined(LedgerError):

@@ -27,8 +27,7 @@ from accountant.highwater import HighWater, Mark
 from accountant.instance import OwnerLock
 from accountant.operation import Operation
 from accountant.operations import Acknowledge, Fail, Post, Recover, Touch, Void
-from accountant.reads import charges_of
-from accountant.request import Reserved, ReserveRequest, SharedAnswer, StoredRelease
+from accountant.request import Reserved, ReserveRequest, SharedAnswer, StoredRelease, charges_of
 from accountant.reserving import Repeat, Reserve, ReserveOutcome
 from accountant.states import QueryStatus
 from accountant.tables import SCHEMA, entries, instances, ledger_meta

@@ -40,6 +40,7 @@ SPENDABLE = (
     .where(
         accounts.c.dataset == bindparam("dataset"),
         or_(accounts.c.principal == bindparam("principal"), accounts.c.principal.is_(None)),
+        or_(accounts.c.expires.is_(None), accounts.c.id == bindparam("named")),
     )
     .order_by(accounts.c.depth, accounts.c.created, accounts.c.id)
 )

@@ -12,15 +12,17 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from accountant.direct import Direct
 from accountant.entry import canonical_json
 from accountant.filter import Sums
-from accountant.rows import AccountState, Candidate
+from accountant.rows import AccountState, Candidate, CandidateRow
+from accountant.statements import Statements
 from privacy.composition import compose
 from privacy.events import event_from_json
 from privacy.loss import Loss
 from privacy.numbers import PICO
 
-__all__ = ["Read", "choose_candidate", "loss_of", "paid_for"]
+__all__ = ["Read", "choose_candidate", "load_made", "loss_of", "paid_for"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,18 @@ class Read:
 def loss_of(events: str) -> Loss:
     """The loss of a release's events, recomputed from them."""
     return compose([event_from_json(event) for event in json.loads(events)])
+
+
+def load_made(direct: Direct, statements: Statements, found: Sequence[CandidateRow]) -> dict[str, CandidateRow]:
+    """These releases and all that they were measured in addition to, by their identifiers."""
+    made: dict[str, CandidateRow] = {}
+    rows = list(found)
+    while rows:
+        made.update((row.id, row) for row in rows)
+        missing = {row.base for row in rows if row.base is not None} - made.keys()
+        wanted = statements.ids([base for base in missing if base is not None])
+        rows = direct.read(CandidateRow, statements.paid, wanted) if missing else []
+    return made
 
 
 def paid_for(

@@ -47,7 +47,7 @@ from accountant.read_statements import (
     held_by_read,
     kept_of,
 )
-from accountant.request import Charged, HeldRelease, QueryRecord, Reserved, SharedAnswer, StoredRelease
+from accountant.request import HeldRelease, QueryRecord, Reserved, SharedAnswer, StoredRelease, charges_of
 from accountant.reserving import serving_of
 from accountant.rows import AccountState, AnswerRow, EarlierRow, ReleaseRow, release_hash
 from accountant.statements import ACCOUNT_COLUMNS, Columns, DialectKind, text_of
@@ -55,10 +55,9 @@ from accountant.states import EntryKind, QueryStatus
 from accountant.tables import accounts, entries, queries, readings
 from accountant.tables import releases as release_table
 from privacy.events import event_from_json
-from privacy.events.event import fraction_from_text
 from privacy.numbers import PICO, units_down
 
-__all__ = ["ENTRIES_MAX", "FRAMES_MAX", "HELD_MAX", "Reads", "charges_of"]
+__all__ = ["ENTRIES_MAX", "FRAMES_MAX", "HELD_MAX", "Reads"]
 
 ENTRIES_MAX = 1000
 """Most rows of one page."""
@@ -131,19 +130,18 @@ class Reads:
                 identifier = found[0].parent
         return tuple(path)
 
-    def spendable(self, dataset: str, principal: str) -> list[tuple[Account, ...]]:
+    def spendable(self, dataset: str, principal: str, *, named: str | None = None) -> list[tuple[Account, ...]]:
         """The paths (account first, root last) of every account of a dataset that a principal may spend from.
 
-        Frozen ones are not among them.
+        Frozen ones are not among them; an envelope is where it is `named` and there is an account that never ends.
 
         One statement: this is read for every question. `reserved` of these accounts is not filled in.
         """
-        rows = self._rows(self._spendable, {"dataset": dataset, "principal": principal})
+        rows = self._rows(self._spendable, {"dataset": dataset, "principal": principal, "named": named or ""})
         known = {state.id: state.account(self._now()) for state in map(AccountState.from_row, rows)}
+        mine = [one for one in known.values() if one.principal == principal and not one.frozen]
         paths = []
-        for own in known.values():
-            if own.principal != principal or own.frozen:
-                continue
+        for own in sorted(mine, key=_ends) if False in map(_ends, mine) else ():
             path = [own]
             while path[-1].parent in known:
                 path.append(known[path[-1].parent or ""])
@@ -457,18 +455,14 @@ class Reads:
         return [state.account(self._now(), reserved=reserved.get(state.id)) for state in states]
 
 
+def _ends(account: Account) -> bool:
+    return account.expires is not None
+
+
 def _page(count: int) -> int:
     if not 1 <= count <= ENTRIES_MAX:
         raise ValueError(f"a page has between 1 and {ENTRIES_MAX} rows")
     return count
-
-
-def charges_of(stored: str) -> tuple[Charged, ...]:
-    """What each account was charged, as a query's row keeps it."""
-    return tuple(
-        Charged(account=account, epsilon=fraction_from_text(epsilon), delta=fraction_from_text(delta))
-        for account, epsilon, delta in json.loads(stored)
-    )
 
 
 def _held(row: Row) -> HeldRelease:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import re
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
@@ -13,6 +14,7 @@ from typing import NamedTuple
 
 from accountant.states import QueryStatus
 from privacy.events import Event
+from privacy.events.event import fraction_from_text
 from privacy.values import Json
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "Reuse",
     "SharedAnswer",
     "StoredRelease",
+    "charges_of",
     "storable",
 ]
 
@@ -198,6 +201,23 @@ class StoredRelease:
     coarse: str | None = None
     held: str | None = None
 
+    def columns(self, *, quality: int, events: str, created: int) -> dict[str, int | str | bytes | None]:
+        """All columns of its row."""
+        return {
+            "id": self.id,
+            "core_key": self.core_key,
+            "quality": quality,
+            "principal": self.principal,
+            "dataset": self.dataset,
+            "query_id": self.query_id,
+            "events": events,
+            "body": self.body,
+            "created": created,
+            "frame": self.frame,
+            "coarse": self.coarse,
+            "held": self.held,
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldRelease:
@@ -287,3 +307,11 @@ class QueryRecord:
     instance: str
     created: datetime.datetime
     finished: datetime.datetime | None
+
+
+def charges_of(stored: str) -> tuple[Charged, ...]:
+    """What each account was charged, as a query's row keeps it."""
+    return tuple(
+        Charged(account=account, epsilon=fraction_from_text(epsilon), delta=fraction_from_text(delta))
+        for account, epsilon, delta in json.loads(stored)
+    )

@@ -144,6 +144,10 @@ class AccountState:
         after, after_of = least_share(self.sums.plus(charge, self.branches), self.branches)
         return self.limit.epsilon * Fraction(after * before_of - before * after_of, before_of * after_of)
 
+    def place_columns(self) -> Values:
+        """Where it is in the tree, as the parameters of a change."""
+        return {"key": self.id, "new_parent": self.parent, "new_depth": self.depth, "new_space": self.space}
+
     def spent_columns(self) -> dict[str, int]:
         """What was spent, by column."""
         return dict(zip(SPENT_COLUMNS, self.spent, strict=True))

@@ -287,7 +287,9 @@ class Statements:
             .values({name: bindparam(f"new_{name}") for name in changing})
         )
         self.update_frozen = compiled(
-            update(accounts).where(accounts.c.id == bindparam("key")).values(frozen=bindparam("new_frozen"))
+            update(accounts)
+            .where(accounts.c.id == bindparam("key"))
+            .values(frozen=bindparam("new_frozen"), expires=bindparam("new_expires"))
         )
         self.update_places = compiled(
             update(accounts)

@@ -47,7 +47,7 @@ __all__ = [
     "releases",
 ]
 
-SCHEMA = 11
+SCHEMA = 12
 """Version of the ledger's tables that this code reads and writes; `ledger_meta.schema` must be equal."""
 
 NAMING_CONVENTION = {

@@ -836,6 +836,11 @@ class Verifier:
             account.set_window(details["to"], moment=line["created"], entry=line["account_sequence"])
             account.limits.append(account.limits[-1])
             self.acts.append(f"{when}: {who} changed the window of {name} to {windowed(details['to'])}: {why}")
+        elif details["action"] == "end":
+            if details["expires"] != line["created"] or (account.expires or line["created"] + 1) <= line["created"]:
+                self.find("wrong_state", line["sequence"], "the account does not end with this entry")
+            account.expires = details["expires"]
+            self.acts.append(f"{when}: {who} ended {name}: it pays for nothing more: {why}")
         elif details["action"] == "freeze":
             account.frozen, account.second = True, "kept" in details
             self.acts.append(f"{when}: {name} was frozen by {who}: it pays for nothing more: {why}")

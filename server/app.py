@@ -41,6 +41,7 @@ from server.routes import (
     collectors,
     dashboards,
     datasets,
+    lending,
     models,
     monitors,
     operations,
@@ -124,7 +125,7 @@ def create_app(settings: Settings, *, services: Services | None = None, build: S
         },
     )
     paid = (queries, batches, releases, monitors, streams, models, statistics, synthetic)
-    spent = (budgets, budget_requests, accounting, audit)
+    spent = (budgets, lending, budget_requests, accounting, audit)
     for module in (*paid, dashboards, webhooks, *spent, datasets, collectors, people, operations):
         for route in module.router.routes:
             app.router.routes.append(route)

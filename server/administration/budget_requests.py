@@ -171,7 +171,7 @@ class BudgetRequests:
         delta = Fraction(row.delta) if wanted.delta is None else wanted.delta
         row = replace(row, epsilon=decimal_text(epsilon), delta=decimal_text(delta))
         if row.account is None:
-            root = root_of(self.ledger.accounts(dataset=row.dataset))
+            root = root_of(self.budgets.accounts_of(row.dataset))
             row = replace(row, account=new_account_id())
             opened = OpenBudget(
                 dataset=row.dataset,
@@ -219,7 +219,7 @@ class BudgetRequests:
         own = [
             account
             for account in self.ledger.accounts(dataset=asked.dataset, principal=asked.principal)
-            if not account.frozen and account.parent is not None
+            if not account.frozen and account.expires is None and account.parent is not None
         ]
         if asked.account is not None:
             own = [account for account in own if account.id == asked.account]

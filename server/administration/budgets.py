@@ -258,7 +258,7 @@ class Budgets:
 
     def open_first(self, dataset: str, *, analyst: str, actor: str) -> None:
         """Opens the root of a dataset and an analyst's account below it, each only where there is none."""
-        accounts = self._accounts(dataset)
+        accounts = self.accounts_of(dataset)
         root = root_of(accounts)
         if root is None:
             root = self.open(OpenBudget(dataset=dataset, epsilon=_ROOT.epsilon, delta=_ROOT.delta), actor=actor)
@@ -286,7 +286,7 @@ class Budgets:
 
     def _parent(self, request: OpenBudget, limit: Limit) -> str | None:
         """The account that the new one hangs below, None for a root."""
-        existing = self._accounts(request.dataset)
+        existing = self.accounts_of(request.dataset)
         if request.parent is not None:
             if request.parent not in {account.id for account in existing}:
                 raise ActRefused(NoParent(request.parent, request.dataset))
@@ -303,13 +303,13 @@ class Budgets:
         declared = {version.name: version.unit_space for version in self.registry.datasets()}
         return declared.get(dataset, dataset)
 
-    def _accounts(self, dataset: str) -> list[Account]:
+    def accounts_of(self, dataset: str) -> list[Account]:
         """The accounts of the dataset's unit space, roots first."""
         return self.ledger.accounts(space=self._space(dataset))
 
     def _find(self, request: SetBudget) -> Account | None:
         """The account that is meant, None when it does not exist yet."""
-        accounts = self._accounts(request.dataset)
+        accounts = self.accounts_of(request.dataset)
         if request.account is not None:
             for account in accounts:
                 if account.id == request.account:

@@ -184,6 +184,7 @@ _COMMANDS = {
     "new_key": "noisegate key create NAME",
     "less": "--epsilon",
     "open_root_of": "noisegate budget set --dataset {it.dataset} --epsilon 20 --delta 0.00001",
+    "open_below": "noisegate budget set --parent {it.account}",
     "open_root": "noisegate budget set --dataset {it.dataset} --epsilon {it.epsilon} --delta {it.delta}",
     "pure": "--filter pure",
     "reason": '--reason "why it changes"',

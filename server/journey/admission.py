@@ -390,7 +390,7 @@ class Admission:
         """The dataset and the path of accounts that pays; a stranger learns nothing, not even that it exists."""
         dataset = self._served.get(question.dataset)
         # Read in either case: the time of the refusal must not reveal whether the dataset exists.
-        paths = self._ledger.spendable(question.dataset, question.principal)
+        paths = self._ledger.spendable(question.dataset, question.principal, named=question.account)
         if dataset is None or not paths:
             raise Refused([_unknown(question.dataset)])
         if any(path[-1].space != dataset.space for path in paths):

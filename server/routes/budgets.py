@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
-from accountant.account import Account, Limit
+from accountant.account import Account, Limit, tree_order
 from accountant.entry import Entry
 from privacy import conversions
 from privacy.numbers import ATTO, PICO, decimal_text
@@ -33,7 +33,7 @@ from server.services import Services
 from server.wire.answers import BudgetAnswer, BudgetList, EntryList
 from server.wire.requests import DATASET_PATTERN, BudgetBody, BudgetChangeBody
 
-__all__ = ["router"]
+__all__ = ["EXAMPLE_BUDGET", "budget_body", "membership_guess", "router"]
 
 router = APIRouter()
 
@@ -45,7 +45,7 @@ _EXAMPLE_BODY = {
     "filter": "approximate",
     "delta_shares": {"gaussian": 70, "concentrated": 7, "mixed": 8, "groups": 15},
 }
-_EXAMPLE_BUDGET = {
+EXAMPLE_BUDGET = {
     "id": "b_2c9a",
     "dataset": "demo",
     "unit_space": "demo",
@@ -91,14 +91,16 @@ def _guarantee(services: Services, account: Account, dataset: Dataset | None) ->
     return account.guarantee
 
 
-def _budget(services: Services, account: Account) -> dict[str, object]:
+def budget_body(services: Services, account: Account) -> dict[str, object]:
+    """An account as JSON, with what its limit means."""
     dataset = services.catalogue.get(account.dataset)
     remaining = max(account.remaining_epsilon(), Fraction(0))
     reserved = account.reserved
+    stopped = account.frozen or (account.expires is not None and account.expires <= services.ledger.time())
     return {
         **account_body(account),
         "reserved": any((reserved.pure != 0, reserved.rho != 0, reserved.mu_squared != 0, reserved.delta != 0)),
-        "queries_left": None if dataset is None else int(remaining / dataset.limits.epsilon_default),
+        "queries_left": None if dataset is None else 0 if stopped else int(remaining / dataset.limits.epsilon_default),
         "membership_guess": membership_guess(_guarantee(services, account, dataset)),
         "created": moment_text(account.created),
         "links": {"self": f"/v1/budgets/{account.id}", "entries": f"/v1/budgets/{account.id}/entries"},
@@ -110,9 +112,10 @@ def _budget(services: Services, account: Account) -> dict[str, object]:
     **describe(
         "listBudgets",
         "List budgets",
-        "The caller's own; every budget for administrators and auditors.",
+        "The caller's own and what hangs below it, such as what was lent; every budget for administrators and "
+        "auditors. In the order of the tree: each is followed by those below it (`parent`).",
         tag="Budgets",
-        answers={200: (BudgetList, {"budgets": [_EXAMPLE_BUDGET]})},
+        answers={200: (BudgetList, {"budgets": [EXAMPLE_BUDGET]})},
     ),
 )
 async def list_budgets(
@@ -122,9 +125,13 @@ async def list_budgets(
 ) -> Response:
     """GET /v1/budgets."""
     services = services_of(request)
-    whose = None if caller.oversees else caller.name
-    accounts = await in_thread(lambda: services.ledger.accounts(dataset=dataset, principal=whose))
-    return json_response({"budgets": [_budget(services, account) for account in accounts]})
+    ledger = services.ledger
+
+    def find() -> list[dict[str, object]]:
+        every = ledger.accounts(dataset=dataset) if caller.oversees else ledger.seen_by(caller.name, dataset=dataset)
+        return [budget_body(services, account) for account in tree_order(every)]
+
+    return json_response({"budgets": await in_thread(find)})
 
 
 @router.get(
@@ -134,7 +141,7 @@ async def list_budgets(
         "Read a budget",
         "Limit, what is used, what remains, how many queries at the default price still fit, and what the limit means.",
         tag="Budgets",
-        answers={200: (BudgetAnswer, _EXAMPLE_BUDGET)},
+        answers={200: (BudgetAnswer, EXAMPLE_BUDGET)},
         headers={"ETag": _ETAG_TEXT},
         problems=("not_found",),
     ),
@@ -145,7 +152,7 @@ async def get_budget(
     account: Annotated[Account, Depends(visible_account)],
 ) -> Response:
     """GET /v1/budgets/{budget_id}."""
-    return json_response(_budget(services_of(request), account), headers={"ETag": _quoted(account)})
+    return json_response(budget_body(services_of(request), account), headers={"ETag": _quoted(account)})
 
 
 @router.post(
@@ -162,7 +169,7 @@ async def get_budget(
             "root": {"dataset": "demo", "limit": {"epsilon": "20", "delta": "0.000001"}},
             "analyst": _EXAMPLE_BODY,
         },
-        answers={201: (BudgetAnswer, _EXAMPLE_BUDGET)},
+        answers={201: (BudgetAnswer, EXAMPLE_BUDGET)},
         headers={"Location": "Address of the budget.", "ETag": _ETAG_TEXT},
         problems=("conflict", "idempotency_conflict", "not_found"),
     ),
@@ -185,7 +192,7 @@ async def create_budget(request: Request, caller: Annotated[Caller, Depends(role
     def create() -> Response:
         account = _budgets(services).open(wanted, actor=caller.name)
         headers = {"Location": f"/v1/budgets/{account.id}", "ETag": _quoted(account)}
-        return json_response(_budget(services, account), status=201, headers=headers)
+        return json_response(budget_body(services, account), status=201, headers=headers)
 
     return await once(request, caller, raw, create)
 
@@ -201,7 +208,7 @@ async def create_budget(request: Request, caller: Annotated[Caller, Depends(role
         tag="Budgets",
         body=BudgetChangeBody,
         body_examples={"raise": {"limit": {"epsilon": "12", "delta": "0.000001"}, "reason": "Second study phase"}},
-        answers={200: (BudgetAnswer, _EXAMPLE_BUDGET)},
+        answers={200: (BudgetAnswer, EXAMPLE_BUDGET)},
         headers={"ETag": _ETAG_TEXT},
         problems=("not_found", "conflict", "precondition_failed"),
     ),
@@ -222,7 +229,7 @@ async def change_budget(
         expected=if_match(request),
     )
     changed = await in_thread(lambda: _budgets(services).change(change, actor=caller.name))
-    return json_response(_budget(services, changed), headers={"ETag": _quoted(changed)})
+    return json_response(budget_body(services, changed), headers={"ETag": _quoted(changed)})
 
 
 @router.get(

@@ -168,6 +168,7 @@ async def list_datasets(request: Request, caller: Annotated[Caller, Depends(role
     """GET /v1/datasets."""
     services = services_of(request)
     accounts = await in_thread(lambda: services.ledger.accounts(principal=None if caller.oversees else caller.name))
+    accounts = [account for account in accounts if account.expires is None]
     known = {account.dataset for account in accounts}
     shown = [dataset for dataset in services.catalogue.all() if caller.oversees or dataset.name in known]
     broken = [name for name in services.catalogue.unavailable() if caller.oversees or name in known]

@@ -48,7 +48,9 @@ async def _explained(services: Services, caller: Caller, dataset: str) -> AsyncI
         yield
     except BudgetExhausted as error:
         exhausted = error.account
-        own = await in_thread(lambda: services.ledger.account(exhausted).principal == caller.name)
+        # What hangs below the caller's own budget is theirs to see too.
+        path = await in_thread(lambda: services.ledger.path(exhausted))
+        own = any(account.principal == caller.name for account in path)
         raise problem_of_ledger(error, spending=True, own_account=own) from None
     except Refused as refused:
         raise await _broken_or(refused, services, caller, dataset) from None

@@ -30,6 +30,7 @@ _ROUTES = {
     "keys": "GET /v1/keys",
     "less": '"epsilon"',
     "new_key": "POST /v1/keys",
+    "open_below": "POST /v1/budgets with parent",
     "open_root": "POST /v1/budgets without principal",
     "open_root_of": "POST /v1/budgets without principal",
     "pure": 'the filter "pure"',

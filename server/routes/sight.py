@@ -86,7 +86,9 @@ T = TypeVar("T", bound=Owned)
 
 def account_visible(services: Services, caller: Caller, dataset: str) -> bool:
     """Whether the caller may know of the dataset: by overseeing, or by an account of its own."""
-    return caller.oversees or bool(services.ledger.accounts(dataset=dataset, principal=caller.name))
+    accounts = services.ledger.accounts(dataset=dataset, principal=caller.name)
+    # What was lent lets nobody in who has no budget of the dataset.
+    return caller.oversees or any(account.expires is None for account in accounts)
 
 
 def absent_dataset(services: Services, name: str) -> Problem:
@@ -119,15 +121,18 @@ async def visible_dataset(request: Request, dataset: str) -> Dataset:
 
 
 async def visible_account(request: Request, budget_id: str) -> Account:
-    """The account, if it is the caller's or the caller oversees. Errors: Problem not_found for both reasons."""
+    """The account, if it is the caller's, hangs below one that is, or the caller oversees.
+
+    Errors: Problem not_found for all reasons.
+    """
     services, caller = services_of(request), caller_of(request)
     try:
-        account = await in_thread(lambda: services.ledger.account(identifier(budget_id, "budget")))
+        path = await in_thread(lambda: services.ledger.path(identifier(budget_id, "budget")))
     except UnknownAccount:
         raise not_found("budget") from None
-    if not (caller.oversees or account.principal == caller.name):
+    if not (caller.oversees or any(account.principal == caller.name for account in path)):
         raise not_found("budget")
-    return account
+    return path[0]
 
 
 async def visible_collector(request: Request, collector_id: str) -> StoredCollector:

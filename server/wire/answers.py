@@ -294,7 +294,10 @@ class BudgetAnswer(AnswerModel):
     used_share: str = Field(description="From 0 to 1: the least used share over the branches that are alive.")
     remaining: Amount
     reserved: bool = Field(description="Whether queries of this account are in flight.")
-    queries_left: int | None = Field(description="How many queries at the dataset's default price still fit.")
+    queries_left: int | None = Field(
+        description="How many queries at the dataset's default price this budget still affords; one above it may "
+        "afford fewer. 0 once it is frozen or has ended."
+    )
     membership_guess: str = Field(
         description="Greatest chance with which anybody who sees every answer up to the greatest limit that the budget "
         "ever had could guess, from even odds, whether one unit is in the data. Of the root's limit where the policy "

@@ -48,6 +48,8 @@ POST   /v1/budgets                               admin
 GET    /v1/budgets/{budget_id}                   admin analyst auditor dashboard owner
 PATCH  /v1/budgets/{budget_id}                   admin
 GET    /v1/budgets/{budget_id}/entries           admin analyst auditor dashboard owner
+POST   /v1/budgets/{budget_id}:lend              admin analyst owner
+POST   /v1/budgets/{budget_id}:recall            admin analyst owner
 GET    /v1/capabilities                          admin analyst auditor dashboard owner
 GET    /v1/collectors                            admin analyst auditor dashboard owner
 POST   /v1/collectors                            admin
