@@ -96,6 +96,8 @@ class RequestState(TypedDict, total=False):
 @dataclass(slots=True)
 class _Limits:
     requests: Rates
+    links: RateLimit
+    """By link, in each process: polls of a page are many, and cost no transaction."""
     failed_keys: RateLimit
 
 
@@ -140,6 +142,7 @@ def create_app(settings: Settings, *, services: Services | None = None, build: S
         requests=RateLimit(
             per_minute=settings.requests_per_minute, burst=settings.requests_burst, clock=time.monotonic
         ),
+        links=RateLimit(per_minute=settings.requests_per_minute, burst=settings.requests_burst, clock=time.monotonic),
         failed_keys=RateLimit(
             per_minute=settings.failed_keys_per_minute, burst=settings.failed_keys_per_minute, clock=time.monotonic
         ),

@@ -93,7 +93,7 @@ class Access:
     With `links` the route also serves whoever has a link of the dashboard that its path names.
     """
 
-    __slots__ = ("allowed", "every_key", "links", "open_setting", "scope")
+    __slots__ = ("allowed", "every_key", "in_person", "links", "open_setting", "scope")
 
     def __init__(
         self,
@@ -103,12 +103,14 @@ class Access:
         scope: Scope | None = None,
         every_key: bool = False,
         links: bool = False,
+        in_person: bool = False,
     ) -> None:
         self.allowed = allowed
         self.open_setting = open_setting
         self.scope = scope
         self.every_key = every_key
         self.links = links
+        self.in_person = in_person
 
     def needs(self, method: str, path: str) -> Scope | None:
         """The scope of the route of that pattern; None where a key of any scope will do."""
@@ -138,6 +140,13 @@ class Access:
                     "GET /v1/me shows your role.",
                 ),
             )
+        if self.in_person and caller.service is not None:
+            raise Problem(
+                "forbidden",
+                what="nobody does this on behalf of somebody else",
+                why="Who decides about budgets does so in person.",
+                instead=(f"Use a key of that person, without the header {ON_BEHALF_OF}.",),
+            )
         scope = self.needs(request.method, request.scope["route"].path)
         if scope is not None and caller.scopes is not None and scope not in caller.scopes:
             raise Problem(
@@ -153,13 +162,16 @@ PUBLIC = Access(frozenset())
 """For routes that everybody may call: documentation, health."""
 
 
-def roles(*allowed: Role, scope: Scope | None = None, every_key: bool = False, links: bool = False) -> Access:
+def roles(
+    *allowed: Role, scope: Scope | None = None, every_key: bool = False, links: bool = False, in_person: bool = False
+) -> Access:
     """Lets these roles in, and nobody else. Keys with scopes need `scope`, by default that of method and roles.
 
-    `every_key` asks for no scope; with `links` it also serves whoever has a link of the path's dashboard.
+    `every_key` asks for no scope; with `links` it also serves whoever has a link of the path's dashboard; `in_person`
+    keeps out services that act on somebody's behalf.
     """
     assert allowed
-    return Access(frozenset(allowed), scope=scope, every_key=every_key, links=links)
+    return Access(frozenset(allowed), scope=scope, every_key=every_key, links=links, in_person=in_person)
 
 
 async def _by_link(request: Request, services: Services) -> Caller:
@@ -175,7 +187,7 @@ async def _by_link(request: Request, services: Services) -> Caller:
         if wait:
             raise _too_many("too many wrong links from this address", wait) from None
         raise link_refused(refused.reason) from None
-    wait = limits.requests.take(f"link {link.id}")
+    wait = limits.links.take(link.id)
     if wait:
         raise _too_many("too many requests with this link", wait)
     return Caller(name="", role=Role.DASHBOARD, key=link.id, expires=link.expires, link=dashboard)

@@ -188,7 +188,7 @@ async def get_request(
 )
 async def decide_request(
     request: Request,
-    caller: Annotated[Caller, Depends(roles(*ASKING))],
+    caller: Annotated[Caller, Depends(roles(*ASKING, in_person=True))],
     row: Annotated[BudgetRequestRow, Depends(visible_request)],
 ) -> Response:
     """PATCH /v1/budget-requests/{request_id}."""

@@ -95,6 +95,15 @@ def test_a_service_has_nothing_that_neither_of_both_has(world: World) -> None:
     assert on_behalf(world, "GET", "/v1/budgets", "analyst").json()["code"] == "forbidden", "a key made before"
 
 
+def test_requests_for_budgets_are_decided_in_person(world: World) -> None:
+    """A portal that acts for an owner approves nothing for the owner; without the header the owner's key may try."""
+    service(world, "owner")
+    decided = {"state": "approved", "reason": "x"}
+    found = on_behalf(world, "PATCH", "/v1/budget-requests/absent", "owner", json=decided)
+    assert (found.status_code, found.json()["why"]) == (403, "Who decides about budgets does so in person.")
+    assert world.api.call("PATCH", "/v1/budget-requests/absent", who="owner", json=decided).status_code == 404
+
+
 def test_a_twin_that_asks_the_person_only_is_caught(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the service's own role were not asked, a dashboard's key would ask for an analyst."""
     monkeypatch.setattr(Caller, "served_by", lambda caller, allowed: caller.role in allowed)

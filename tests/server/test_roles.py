@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from typing import Annotated
 
@@ -11,6 +12,7 @@ from fastapi.routing import APIRoute
 
 from server.app import create_app
 from server.auth import PUBLIC, Caller, access_of, roles, undeclared_routes
+from server.roles import Role
 from server.routes import queries
 from tests.server.conftest import World
 
@@ -250,6 +252,27 @@ def test_expired_revoked_and_disabled_keys_stop_at_once(world: World) -> None:
     assert "disabled" in world.api.get("/v1/me", who="owner").json()["why"]
     world.clock.now = world.clock.now.replace(year=2027)
     assert "expired" in world.api.get("/v1/me").json()["why"]
+
+
+def test_every_route_with_keys_that_ended(world: World) -> None:
+    """Expired, revoked, rotated, of a disabled principal: 401 everywhere, with the same words whatever the route."""
+    registry, texts = world.registry, {}
+    for name in ("expired", "revoked", "rotated", "disabled"):
+        registry.create_principal(name, Role.ADMIN, actor="test")
+        texts[name] = registry.create_key(name, label="x", days=1 if name == "expired" else 9, actor="test").text
+    world.clock.now += datetime.timedelta(days=2)
+    registry.revoke_key(texts["revoked"].split("_")[1], actor="test")
+    registry.rotate_key(texts["rotated"].split("_")[1], grace_minutes=0, days=None, actor="test")
+    registry.change_principal("disabled", disabled=True, actor="test")
+    said = set()
+    for name, text in texts.items():
+        for method, path, allowed in ROWS:
+            if allowed != "public":
+                address, headers = re.sub(r"\{[a-z_]+\}", "absent", path), {"Authorization": f"Bearer {text}"}
+                found = world.api.call(method, address, who=None, headers=headers)
+                assert (found.status_code, found.json()["code"]) == (401, "unauthenticated"), (name, method, path)
+                said.add((name, found.json()["why"]))
+    assert len(said) == len(texts)
 
 
 def test_wrong_keys_are_limited_per_address(world: World) -> None:
