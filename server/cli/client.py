@@ -197,6 +197,10 @@ class Client:
         """What comes of an act at a path. It is sent once."""
         return self._read(self._send("POST", path, body))
 
+    def store(self, path: str, body: Json, *, replaces: bool = False) -> Json:
+        """What is at a path once a document of the caller's own is stored there, or in place of what is there."""
+        return self._read(self._send("PUT" if replaces else "POST", path, body))
+
     def change(self, path: str, body: Json) -> Json:
         """What is at a path after a change."""
         return self._read(self._send("PATCH", path, body))

@@ -54,6 +54,7 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "accuracy.confidence": "--confidence",
         "max_cost": "--max-cost",
     },
+    "/v1/dashboards/*/links": {"label": "--label", "days": "--days"},
     "/v1/batches": {**_PAID, **_SPEND, "queries": "FILE", **dict.fromkeys(_BOUNDS, "--rows-per-unit")},
     "/v1/models": {
         **_PAID,
@@ -123,7 +124,7 @@ _CONDITION = re.compile(r'\{"key": ')
 def of_path(path: str) -> Mapping[str, str]:
     """The options of what is sent to a path; none where no command sends a body there."""
     path = path.removesuffix(":estimate")
-    path = re.sub(r"\A(/v1/(?:monitors|streams)/)[^/]+(?=/)", r"\1*", path)
+    path = re.sub(r"\A(/v1/(?:monitors|streams|dashboards)/)[^/]+(?=/)", r"\1*", path)
     path = re.sub(r"\A(/v1/(?:queries|principals)/)[^/]+(?=:(?:sharpen|stop|resume)\Z)", r"\1*", path)
     return FIELDS.get(_SAME.get(path, path), {})
 

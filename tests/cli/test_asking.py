@@ -86,7 +86,7 @@ def stand() -> Iterator[Stand]:
             self.end_headers()
             self.wfile.write(content)
 
-        do_GET = do_POST = do_PATCH = do_DELETE = _serve
+        do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = _serve
 
         def log_message(self, format: str, *args: Any) -> None:
             return

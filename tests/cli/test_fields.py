@@ -17,6 +17,7 @@ from server.cli.fields import FIELDS, of_path, option_of, with_options
 from server.cli.program import COMMANDS
 from server.wire.batches import BatchBody
 from server.wire.budget_requests import BudgetRequestBody
+from server.wire.dashboards import LinkBody
 from server.wire.model_requests import ModelBody
 from server.wire.monitor_requests import EvaluationBody, MonitorBody
 from server.wire.requests import QueryBody, SharpenBody, StopBody
@@ -41,6 +42,7 @@ SENT: dict[str, tuple[str, type[BaseModel]]] = {
     "monitor check": ("/v1/monitors/m_1/evaluations", EvaluationBody),
     "stream open": ("/v1/streams:estimate", StreamBody),
     "stream ask": ("/v1/streams/st_1/queries", StreamQueriesBody),
+    "dashboard link": ("/v1/dashboards/d_1/links", LinkBody),
     "webhook add": ("/v1/webhooks", WebhookBody),
     "team stop": ("/v1/principals/ann:stop", StopBody),
     "team resume": ("/v1/principals/ann:resume", StopBody),

@@ -110,6 +110,7 @@ def _open(home: Path, *, rooted: bool) -> Iterator[Doors]:
         models=Mock(),
         statistics=Mock(),
         webhooks=Mock(),
+        dashboards=Mock(),
         requests=Mock(),
         batches=Mock(),
     )

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import pytest
@@ -202,6 +203,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         resources=FakeResources(),
         monitors=FakeMonitors(),
         webhooks=FakeWebhooks(),
+        dashboards=Mock(),
         streams=FakeStreams(),
         synthetic=FakeSynthetic(),
         models=FakeModels(),

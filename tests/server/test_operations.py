@@ -7,6 +7,7 @@ import io
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -231,6 +232,7 @@ def test_services_are_built_and_closed_with_the_server(world: World, monkeypatch
             monitors=FakeMonitors(),
             streams=FakeStreams(),
             webhooks=FakeWebhooks(),
+            dashboards=Mock(),
             synthetic=FakeSynthetic(),
             models=FakeModels(),
             statistics=FakeStatistics(),
