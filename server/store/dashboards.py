@@ -22,7 +22,20 @@ from server.store.tables import (
 )
 from server.store.transactions import Transactions, iso
 
-__all__ = ["DashboardRow", "DashboardRows", "LinkRow", "RefreshEnd", "RefreshRow", "Standing", "TileRow", "TileState"]
+__all__ = [
+    "REFRESHES_MAX",
+    "DashboardRow",
+    "DashboardRows",
+    "LinkRow",
+    "RefreshEnd",
+    "RefreshRow",
+    "Standing",
+    "TileRow",
+    "TileState",
+]
+
+REFRESHES_MAX = 2_000
+"""Most refreshes of a tile that are kept; older ones are forgotten, their queries are not."""
 
 TileState = Literal["waiting", "current", "exhausted", "refused", "failed"]
 
@@ -322,6 +335,8 @@ class DashboardRows(Transactions):
             kept = query if end.outcome in ("answered", "unchanged") else None
             row = {"tile": tile.id, "number": tile.number + 1, "at": at, "outcome": end.outcome}
             connection.execute(insert(dashboard_refreshes).values(**row, query=kept, charged=end.charged))
+            old = dashboard_refreshes.c.number <= tile.number + 1 - REFRESHES_MAX
+            connection.execute(delete(dashboard_refreshes).where(dashboard_refreshes.c.tile == tile.id, old))
             connection.commit()
         return True
 

@@ -300,6 +300,9 @@ def test_the_ledger_shows_the_owner_and_the_envelope(wall: Wall) -> None:
     assert {part.account for part in record.charged} == set(path)
     with closing(LedgerReader(wall.clinic.services.settings.database())) as reader:
         assert not reader.audit().findings
+    assert wall.clinic.call(wall.who, "GET", f"/v1/budgets/{envelope}").json()["used_share"] == "0.25"
+    other, _ = wall.clinic.somebody()
+    assert wall.clinic.call(other, "GET", f"/v1/budgets/{envelope}").status_code == 404
     # Nobody asks from it but the schedule.
     asked = {"dataset": "clinic", "sql": SEXES, "budget": envelope, "spend": {"epsilon": "0.1"}}
     assert wall.clinic.call(wall.who, "POST", "/v1/queries", asked).json()["code"] == "no_budget"

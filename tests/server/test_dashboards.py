@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import datetime
 import io
 import json
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
+import uvicorn
 
 from server import log
 from server.app import create_app
 from server.dashboards.links import LinkFault, LinkRefused, Signer
 from server.dashboards.refreshing import Refreshing
+from server.serving import listen
 from server.settings import SettingsRefused, load_settings
+from server.web_server import uvicorn_options
 from tests.server.conftest import NOW, SECRET, World
 from tests.server.fakes import Api
 
@@ -194,6 +203,61 @@ def test_signed_tokens_are_of_one_secret() -> None:
         with pytest.raises(LinkRefused) as refused:
             signer.link_of(token, dashboard, NOW)
         assert refused.value.reason is LinkFault.INVALID
+
+
+@contextmanager
+def served(world: World) -> Iterator[str]:
+    """The address of the application on a port of its own, as a program on the network sees it."""
+    options = {**uvicorn_options(world.settings), "workers": 1, "port": 0, "lifespan": "off"}
+    server = uvicorn.Server(uvicorn.Config(world.api.app, **options))
+    listener = listen("127.0.0.1", 0)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    try:
+        # The socket listens already: what connects waits until it is answered.
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(timeout=20)
+        listener.close()
+
+
+class NoRedirections(urllib.request.HTTPRedirectHandler):
+    """A tool that follows none."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def test_what_tools_send(world: World) -> None:
+    """A spreadsheet's import, a JSON data source, `read_csv` of an address: one GET with a link, and nothing else.
+
+    They send few headers, follow no redirection, and read UTF-8 with a header line; some ask with HEAD first, and some
+    revalidate.
+    """
+    address = made(world, tiles=[{**BODY["tiles"][0], "title": "Menschen über 18"}])
+    refresh(world)
+    token = linked(world, address)[1]
+    with served(world) as url:
+        tile, opener = f"{url}{address}/tiles/people", urllib.request.build_opener(NoRedirections)
+
+        def get(path: str, method: str = "GET", **headers: str) -> Any:
+            return opener.open(urllib.request.Request(path, method=method, headers=headers), timeout=20)
+
+        with get(f"{tile}.csv?link={token}", **{"User-Agent": "Mozilla/5.0 (compatible; Sheets)"}) as sheet:
+            rows = list(csv.reader(io.TextIOWrapper(sheet, "utf-8", newline="")))
+            tag = sheet.headers["ETag"]
+        assert rows == [["n", "n_low", "n_high"], ["1", "-4", "6"]]
+        with get(f"{tile}?link={token}", Accept="application/json, text/plain, */*") as source:
+            table = json.load(source)
+        assert (table["rows"], table["title"]) == ([{"n": 1, "n_low": -4, "n_high": 6}], "Menschen über 18")
+        with get(f"{tile}.csv?link={token}", "HEAD") as head:
+            assert (head.status, head.headers["ETag"], head.read()) == (200, tag, b"")
+        for path, headers, status in ((f"{tile}.csv?link={token}", {"If-None-Match": tag}, 304), (tile, {}, 401)):
+            with pytest.raises(urllib.error.HTTPError) as answered:
+                get(path, **headers)
+            with answered.value as response:
+                assert response.code == status
 
 
 def test_a_long_poll_ends_with_another_tag_or_its_time(world: World) -> None:
