@@ -235,8 +235,8 @@ def _requests(ledger: Ledger, registry: Registry, catalogue: ServedDatasets, sea
 
 
 def _dashboards(secret: bytes, ledger: Ledger, registry: Registry, journey: Journey) -> Dashboards:
-    seal = Seal(secret, DASHBOARDS)
-    return Dashboards(ledger, registry, journey, seal, Signer.of(secret), utc_now, Reader(registry, ledger, seal))
+    seal, signer = Seal(secret, DASHBOARDS), Signer.of(secret, registry.earlier_secrets(secret))
+    return Dashboards(ledger, registry, journey, seal, signer, utc_now, Reader(registry, ledger, seal))
 
 
 def build_services(settings: Settings) -> Services:

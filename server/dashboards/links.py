@@ -13,11 +13,15 @@ import datetime
 import hashlib
 import hmac
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from server.store.api_keys import EarlierSecret
+from server.store.transactions import iso
 
 __all__ = ["LinkFault", "LinkRefused", "Signer"]
 
@@ -46,16 +50,18 @@ class Signer:
     """Signs tokens of links, and checks them. Safe to use from many threads."""
 
     key: bytes = field(repr=False)
+    earlier: tuple[tuple[bytes, str], ...] = field(default=(), repr=False)
+    """Keys of secrets before, each with the moment until which what it signed is accepted."""
 
     @classmethod
-    def of(cls, secret: bytes) -> Signer:
-        """The signer of a server with this `key_secret`."""
-        return cls(HKDF(SHA256(), length=32, salt=None, info=_PURPOSE).derive(secret))
+    def of(cls, secret: bytes, earlier: Iterable[EarlierSecret] = ()) -> Signer:
+        """The signer of a server with this `key_secret`. Links outlive another one as keys of the API do."""
+        return cls(_derived(secret), tuple((_derived(one.secret), one.until) for one in earlier))
 
     def token(self, link: str, dashboard: str, expires: datetime.datetime) -> str:
         """The token of a link."""
         second = int(expires.timestamp())
-        return f"{link}.{second}.{self._code(link, dashboard, second)}"
+        return f"{link}.{second}.{_code(self.key, link, dashboard, second)}"
 
     def link_of(self, token: str, dashboard: str, now: datetime.datetime) -> str:
         """The identifier of the link whose token this is, for that dashboard. Errors: LinkRefused."""
@@ -63,12 +69,19 @@ class Signer:
         if found is None:
             raise LinkRefused(LinkFault.INVALID)
         link, second = found[1], int(found[2])
-        if not hmac.compare_digest(found[3], self._code(link, dashboard, second)):
+        keys = [self.key, *(key for key, until in self.earlier if until > iso(now))]
+        right = [hmac.compare_digest(found[3], _code(key, link, dashboard, second)) for key in keys]
+        if not any(right):
             raise LinkRefused(LinkFault.INVALID)
         if now.timestamp() >= second:
             raise LinkRefused(LinkFault.EXPIRED)
         return link
 
-    def _code(self, link: str, dashboard: str, second: int) -> str:
-        code = hmac.new(self.key, f"{link}|{dashboard}|{second}".encode(), hashlib.sha256).digest()
-        return base64.urlsafe_b64encode(code).decode().rstrip("=")
+
+def _derived(secret: bytes) -> bytes:
+    return HKDF(SHA256(), length=32, salt=None, info=_PURPOSE).derive(secret)
+
+
+def _code(key: bytes, link: str, dashboard: str, second: int) -> str:
+    code = hmac.new(key, f"{link}|{dashboard}|{second}".encode(), hashlib.sha256).digest()
+    return base64.urlsafe_b64encode(code).decode().rstrip("=")

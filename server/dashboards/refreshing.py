@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 
-from accountant.errors import BudgetExhausted, LedgerError
+from accountant.errors import AccountExpired, AccountFrozen, BudgetExhausted, LedgerError, UnknownAccount
 from privacy.numbers import decimal_text
 from privacy.policy import Dataset
 from privacy.refusal import ExecutionFailed, Refused
@@ -154,6 +154,8 @@ class Refreshing:
                 answer = await self.jobs.wait(started.answer, seconds=_LEASE_SECONDS)
         except BudgetExhausted:
             return end(outcome="exhausted", code="budget_exhausted")
+        except (AccountFrozen, AccountExpired, UnknownAccount):
+            return end(outcome="refused", code="no_budget")
         except LedgerError:
             raise _Later from None
         except Refused as refused:

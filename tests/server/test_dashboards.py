@@ -23,6 +23,7 @@ from server.dashboards.links import LinkFault, LinkRefused, Signer
 from server.dashboards.refreshing import Refreshing
 from server.serving import listen
 from server.settings import SettingsRefused, load_settings
+from server.store.api_keys import EarlierSecret
 from server.web_server import uvicorn_options
 from tests.server.conftest import NOW, SECRET, World
 from tests.server.fakes import Api
@@ -196,9 +197,13 @@ def test_a_link_is_made_once_under_a_key(world: World) -> None:
 
 
 def test_signed_tokens_are_of_one_secret() -> None:
-    """Another secret signs other tokens."""
+    """Another secret signs other tokens; one before is accepted for its time."""
     token = Signer.of(SECRET).token("k_0123456789abcdef", "d_1", NOW + datetime.timedelta(days=1))
     assert Signer.of(SECRET).link_of(token, "d_1", NOW) == "k_0123456789abcdef"
+    rotated = Signer.of(SECRET[::-1], [EarlierSecret(SECRET, "2026-03-01T13:00:00Z")])
+    assert rotated.link_of(token, "d_1", NOW) == "k_0123456789abcdef"
+    with pytest.raises(LinkRefused):
+        rotated.link_of(token, "d_1", NOW + datetime.timedelta(hours=1))
     for signer, dashboard in ((Signer.of(SECRET[::-1]), "d_1"), (Signer.of(SECRET), "d_2")):
         with pytest.raises(LinkRefused) as refused:
             signer.link_of(token, dashboard, NOW)
