@@ -290,10 +290,13 @@ class DashboardSteps(Protocol):
         """Whether its tiles would be answered. Raises Refused, Problem."""
 
     def make(self, request: MakeDashboard) -> DashboardRow:
-        """Opens its envelope and stores it. Raises Problem."""
+        """Opens its envelope and stores it. Raises Problem, ActRefused."""
 
     def change(self, row: DashboardRow, request: MakeDashboard) -> None:
         """Makes it what was asked for. Raises Problem."""
+
+    def close(self, row: DashboardRow, *, actor: str) -> None:
+        """Ends it. Raises NotThere."""
 
     def describe(self, seen: Seen, *, owner: bool, trusted: bool) -> dict[str, object]:
         """A dashboard as JSON."""

@@ -15,6 +15,7 @@ from accountant.ledger import Ledger
 from privacy.numbers import decimal_text
 from privacy.refusal import Refused
 from server.administration.budgets import account_body
+from server.administration.lending import LendBudget, Lending
 from server.body import canonical_hash
 from server.dashboards import refusals
 from server.dashboards.links import LinkFault, LinkRefused, Signer
@@ -78,25 +79,24 @@ class Dashboards:
                 raise refusals.too_expensive(tile, envelope)
 
     def make(self, request: MakeDashboard) -> DashboardRow:
-        """Opens the envelope and stores the dashboard. What was checked is not checked again. Errors: Problem."""
+        """Opens the envelope and stores the dashboard. What was checked is not checked again.
+
+        Errors: Problem; ActRefused, as of lending.
+        """
         mine = self.registry.dashboards(request.principal, after=None, count=DASHBOARDS_MAX)
         if len(mine) >= DASHBOARDS_MAX:
             raise refusals.too_many(DASHBOARDS_MAX)
         above, dashboard = self._above(request), f"d_{secrets.token_hex(10)}"
         limit = self._limit(request, above)
-        try:
-            account = self.ledger.create_account(
-                dataset=request.dataset,
-                parent=above.id,
-                principal=None,
-                name=f"dashboard {dashboard}",
-                limit=limit,
-                filter=above.filter,
-                shares=above.shares,
-                actor=request.principal,
-            )
-        except ValueError as error:
-            raise refusals.unsuitable(str(error)) from None
+        envelope = LendBudget(
+            account=above.id,
+            principal=None,
+            epsilon=limit.epsilon,
+            delta=limit.delta,
+            expires=None,
+            name=f"dashboard {dashboard}",
+        )
+        account = Lending(self.ledger).lend(envelope, actor=request.principal)
         row = DashboardRow(
             id=dashboard,
             principal=request.principal,
@@ -107,9 +107,16 @@ class Dashboards:
         tiles = [self._tile(dashboard, place, wish) for place, wish in enumerate(request.tiles)]
         stored = self.registry.add_dashboard(row, tiles, request.readers, most=DASHBOARDS_MAX)
         if stored is None:
+            self.ledger.end(account.id, actor=request.principal, reason="there are too many dashboards")
             raise refusals.too_many(DASHBOARDS_MAX)
         self.reader.forget(dashboard)
         return stored
+
+    def close(self, row: DashboardRow, *, actor: str) -> None:
+        """Ends a dashboard, its links and its envelope. What was charged stays. Errors: NotThere where it is closed."""
+        self.registry.close_dashboard(row.id, actor=actor)
+        self.reader.forget(row.id)
+        self.ledger.end(row.account, actor=actor, reason=f"{row.id} was removed")
 
     def change(self, row: DashboardRow, request: MakeDashboard) -> None:
         """Makes a dashboard what was asked for. A tile whose text, spend or bounds change begins anew.

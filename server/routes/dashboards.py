@@ -178,7 +178,7 @@ async def replace_dashboard(
     **describe(
         "deleteDashboard",
         "Remove a dashboard",
-        "Ends its schedule and its links. Its envelope and what was charged stay. An administrator may remove "
+        "Ends its schedule, its links and its envelope. What was charged stays. An administrator may remove "
         "everybody's.",
         tag="Dashboards",
         answers={200: (DashboardAnswer, None)},
@@ -193,8 +193,7 @@ async def delete_dashboard(
     """DELETE /v1/dashboards/{dashboard_id}."""
     services = services_of(request)
     last = await in_thread(lambda: _answer(services, seen.row, caller))
-    await _there(lambda: services.registry.close_dashboard(seen.row.id, actor=caller.name))
-    services.dashboards.reader.forget(seen.row.id)
+    await _there(lambda: services.dashboards.close(seen.row, actor=caller.name))
     return last
 
 
