@@ -27,7 +27,7 @@ from engines.shell import ShellEngine
 from mechanisms.randomness import BitSource
 from privacy.refusal import Finding, Refused
 from server.admitted import retried
-from server.free_answers import FreeAnswers
+from server.free_answers import Allowances, FreeAnswers
 from server.journey.admission import Admission, Served
 from server.journey.asked import Asked
 from server.journey.google import plain_question
@@ -72,7 +72,7 @@ class Journey:
         served: Served,
         bits: BitSource,
         pace: Pace | None = None,
-        free_answers: FreeAnswers | None = None,
+        free_answers: Allowances | None = None,
         now: Callable[[], datetime.datetime] = _now,
         drawn: Drawn | None = None,
     ) -> None:

@@ -37,6 +37,7 @@ from server.dashboards.dashboards import Dashboards
 from server.dashboards.links import Signer
 from server.dashboards.reading import Reader
 from server.datasets.invented import Invented, with_sources
+from server.free_answers import SharedFreeAnswers
 from server.jobs import JobPool
 from server.journey.pace import Pace
 from server.journey.reuse import Stored
@@ -250,7 +251,14 @@ def build_services(settings: Settings) -> Services:
         ledger, registry, private, shell, catalogue = it.ledger, it.registry, it.private, it.shell, it.catalogue
         drawn = DrawnTables(registry, ledger)
         journey = Journey(
-            ledger=ledger, private=private, shell=shell, served=catalogue, bits=it.bits, pace=it.pace, drawn=drawn
+            ledger=ledger,
+            private=private,
+            shell=shell,
+            served=catalogue,
+            bits=it.bits,
+            pace=it.pace,
+            drawn=drawn,
+            free_answers=SharedFreeAnswers(registry) if registry.shared else None,
         )
         if not ledger.behind and ledger.rejected is None:
             Recovery(ledger, registry).recover()

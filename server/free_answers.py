@@ -12,8 +12,9 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from typing import Protocol
 
-__all__ = ["ROW_BYTES", "FreeAnswers"]
+__all__ = ["ROW_BYTES", "Allowances", "FreeAnswers", "SharedFreeAnswers"]
 
 BURST_BYTES = 32 * 1024 * 1024
 """What a principal may have stored at once: about a day of the steady rate below in half an hour."""
@@ -27,8 +28,53 @@ ROW_BYTES = 2 * 1024
 _PRINCIPALS_MAX = 10_000
 
 
+class Allowances(Protocol):
+    """The allowances of principals. Safe to use from many threads."""
+
+    def wait_seconds(self, principal: str) -> int:
+        """After how many seconds the principal may have another free answer stored; 0 for now."""
+
+    def take(self, principal: str, size: int) -> None:
+        """Counts a free answer of that many bytes, and its row."""
+
+
+class Buckets(Protocol):
+    """Where several processes keep allowances together (server/store/shares.py)."""
+
+    def seconds_to_full(self, name: str) -> float:
+        """Until the bucket of that name is full again."""
+
+    def drain(self, name: str, seconds: float) -> None:
+        """Takes out of it what comes back in so many seconds, also where less is left."""
+
+
+class SharedFreeAnswers:
+    """The allowances of all processes that serve from one database: by the same arithmetic as `FreeAnswers`."""
+
+    def __init__(
+        self, buckets: Buckets, *, burst_bytes: int = BURST_BYTES, bytes_per_second: int = BYTES_PER_SECOND
+    ) -> None:
+        self._buckets = buckets
+        self._burst = burst_bytes
+        self._rate = bytes_per_second
+
+    def wait_seconds(self, principal: str) -> int:
+        """As `Allowances.wait_seconds`. Errors: those of the database."""
+        left = self._burst - self._buckets.seconds_to_full(_named(principal)) * self._rate
+        return 0 if left > 0 else max(1, math.ceil((1 - left) / self._rate))
+
+    def take(self, principal: str, size: int) -> None:
+        """As `Allowances.take`. Errors: those of the database."""
+        self._buckets.drain(_named(principal), (size + ROW_BYTES) / self._rate)
+
+
+def _named(principal: str) -> str:
+    """The bucket's name, which no principal has: theirs are the rates of requests."""
+    return f"free {principal}"
+
+
 class FreeAnswers:
-    """The allowances of this process. Safe to use from many threads."""
+    """The allowances of a process that serves alone, in memory."""
 
     def __init__(
         self,

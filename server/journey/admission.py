@@ -22,7 +22,7 @@ from privacy.refusal import ExecutionFailed, Finding, Refused
 from server import pricing
 from server.admitted import retried
 from server.errors import Problem
-from server.free_answers import FreeAnswers
+from server.free_answers import Allowances
 from server.journey.agreed_price import at_agreed_price, moved
 from server.journey.charges import charges_of, repeat_key, request_of
 from server.journey.held import less_exact, with_derived
@@ -58,7 +58,7 @@ class Admission:
         preparing: Preparing,
         stored: Stored,
         repeats: Repeats,
-        free: FreeAnswers,
+        free: Allowances,
         pace: Pace,
         sizes: Sizes,
         beside: Callable[[Dataset, str], Dataset],

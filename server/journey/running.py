@@ -32,7 +32,7 @@ from privacy.statement import Released, StageValue, Statement
 from privacy.statistic import CoreStatistics
 from server import answer_rows
 from server.errors import Problem, SumsRefused, problem_of_ledger, problem_of_refusal
-from server.free_answers import FreeAnswers
+from server.free_answers import Allowances
 from server.journey.admission import Admission, Served
 from server.journey.charges import repeat_key
 from server.journey.held import is_joined, stored_table
@@ -99,7 +99,7 @@ class Running:
         bits: BitSource,
         pace: Pace,
         repeats: Repeats,
-        free: FreeAnswers,
+        free: Allowances,
         public: PublicTables,
     ) -> None:
         self._ledger = ledger

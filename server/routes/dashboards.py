@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query, Request
 from starlette.responses import Response
 
-from server.auth import Caller, roles, services_of
+from server.auth import ON_BEHALF_OF, Caller, roles, services_of
 from server.dashboards.content import TILE_HEADERS, Body, format_of
 from server.dashboards.reading import Seen
 from server.once import ONCE_TEXT, once
@@ -480,7 +480,7 @@ def _sent(request: Request, body: Body, *, waited: str | None = None) -> Respons
     common = {
         "ETag": body.etag,
         "Cache-Control": "private, no-cache",
-        "Vary": "Authorization, Accept",
+        "Vary": f"Authorization, Accept, {ON_BEHALF_OF}",
         **body.headers,
     }
     known = [part.strip().removeprefix("W/") for part in request.headers.get("if-none-match", "").split(",")]

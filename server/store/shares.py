@@ -34,6 +34,11 @@ ON CONFLICT (name) DO UPDATE SET full_at = {_EMPTIER} WHERE {_EMPTIER} <= {{now}
 RETURNING full_at
 """
 _WAIT = f"SELECT {_EMPTIER} - {{now}} - :whole FROM rate_buckets WHERE name = :name"
+_DRAIN = """
+INSERT INTO rate_buckets (name, full_at) VALUES (:name, {now} + :step)
+ON CONFLICT (name) DO UPDATE SET full_at = {most}(rate_buckets.full_at, {now}) + :step
+"""
+_FULL = "SELECT {most}(full_at - {now}, 0.0) FROM rate_buckets WHERE name = :name"
 _WORDS = {
     "postgresql": {
         "now": "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION)",
@@ -72,6 +77,20 @@ class Shares(Transactions):
             wait = None if taken else connection.execute(text(_WAIT.format(**words)), values).scalar_one_or_none()
             connection.commit()
         return 0.0 if taken else max(0.001, wait or 0.0)
+
+    def seconds_to_full(self, name: str) -> float:
+        """Until the bucket of that name is full again; 0.0 where it is."""
+        words = _WORDS[self._engine.dialect.name]
+        with self._engine.connect() as connection:
+            found = connection.execute(text(_FULL.format(**words)), {"name": name}).scalar_one_or_none()
+        return float(found or 0.0)
+
+    def drain(self, name: str, seconds: float) -> None:
+        """Takes out of the bucket what comes back in so many seconds, also where less is left."""
+        words = _WORDS[self._engine.dialect.name]
+        with self._writing() as connection:
+            connection.execute(text(_DRAIN.format(**words)), {"name": name, "step": seconds})
+            connection.commit()
 
     def open_queries(self, principal: str, dataset: str) -> OpenQueries:
         """How many queries are open now. What ends a query shows at a visible moment, which rows do not decide."""

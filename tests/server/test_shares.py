@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from server.free_answers import FreeAnswers, SharedFreeAnswers
 from server.limits import RateLimit, SharedRateLimit
 from server.store import shares
 from server.store.registry import Registry
@@ -32,6 +33,25 @@ def test_the_database_answers_as_memory_does(registry: Registry, monkeypatch: py
     assert {one > 0 for one, _ in answers} == {True, False}
 
 
+def test_allowances_of_bytes_are_the_same_too(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What may be stored for free waits as long in the database as in memory, overdrafts included."""
+    clock, generator = Clock(1_000_000.0), random.Random(8)
+    memory = FreeAnswers(burst_bytes=20_000, bytes_per_second=1_000, clock=clock)
+    shared = SharedFreeAnswers(registry, burst_bytes=20_000, bytes_per_second=1_000)
+    waits = []
+    for _ in range(60):
+        clock.now += generator.choice((0.0, 0.5, 2.0, 9.0))
+        words = {**shares._WORDS["sqlite"], "now": f"CAST({clock.now!r} AS REAL)"}
+        monkeypatch.setitem(shares._WORDS, "sqlite", words)
+        size = generator.choice((100, 3_000, 15_000))
+        waits.append((memory.wait_seconds("ina"), shared.wait_seconds("ina")))
+        for each in (memory, shared):
+            each.take("ina", size)
+    assert max(abs(one - other) for one, other in waits) == 0
+    assert {one > 0 for one, _ in waits} == {True, False}
+    assert shared.wait_seconds("berta") == 0
+
+
 @pytest.mark.postgresql
 def test_processes_share_one_bucket(postgresql_url: str) -> None:
     """Four threads of two registries take a burst of fifty together, and not one more."""
@@ -51,6 +71,9 @@ def test_processes_share_one_bucket(postgresql_url: str) -> None:
     assert taken.count(0) == 50
     assert all(1 <= wait <= 60 for wait in taken if wait)
     assert both[0].open_queries("ina", "clinic") == (0, 0)
+    free = [SharedFreeAnswers(registry, burst_bytes=10_000, bytes_per_second=1) for registry in both]
+    free[0].take("ina", 20_000)
+    assert free[1].wait_seconds("ina") > 10_000
     for registry in both:
         registry.close()
 
