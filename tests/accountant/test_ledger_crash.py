@@ -212,13 +212,14 @@ def spend_for_ever(url: str, leaf: Account, diary: Diary) -> None:
 
 
 @pytest.mark.slow
-def test_kill_at_any_moment(url: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [5, pytest.param(200, marks=pytest.mark.nightly)])
+def test_kill_at_any_moment(url: str, tmp_path: Path, kills: int) -> None:
     """Killed at random moments under load: every answer that was told is stored and charged, again and again."""
     chance = random.Random(20)
     diary = Diary(tmp_path / "diary")
     with Ledger(url, instance="setup") as ledger:
-        leaf = analyst(ledger, root(ledger, epsilon=1000), epsilon=1000)
-    for _ in range(5):
+        leaf = analyst(ledger, root(ledger, epsilon=100_000), epsilon=100_000)
+    for _ in range(kills):
         child = started(spend_for_ever, url, leaf, diary)
         time.sleep(chance.uniform(0.15, 0.6))
         child.kill()
@@ -245,8 +246,8 @@ def _pages(ledger: Ledger) -> list[list[object]]:
     return pages  # type: ignore[return-value]
 
 
-def spend_in_threads(url: str, leaf: Account, threads: int, diary: Diary) -> None:
-    """Twenty wishes, and how many of them were admitted."""
+def spend_in_threads(url: str, leaf: Account, threads: int, diary: Diary, wishes: int = 20) -> None:
+    """So many wishes, and how many of them were admitted."""
     ledger = Ledger(url, instance="child")
     counts = []
     errors: list[BaseException] = []
@@ -254,7 +255,7 @@ def spend_in_threads(url: str, leaf: Account, threads: int, diary: Diary) -> Non
     def spender() -> None:
         try:
             admitted = 0
-            for _ in range(20 // threads):
+            for _ in range(wishes // threads):
                 try:
                     ledger.reserve(request(leaf))
                     admitted += 1
@@ -292,4 +293,20 @@ def test_eight_processes_on_one_account(url: str, tmp_path: Path, threads: int) 
         assert ledger.account(leaf.id).spent.pure == 10 * 10**12
         with pytest.raises(BudgetExhausted):
             ledger.reserve(request(leaf, core("tiny", laplace("0.000000000001"))))
+        assert ledger.audit().ok
+
+
+@pytest.mark.slow
+def test_sixty_four_clients_of_two_processes(url: str, tmp_path: Path) -> None:
+    """Each of 64 clients asks three times for a budget of a hundred: a hundred get it, the others are told why not."""
+    diary = Diary(tmp_path / "diary")
+    with Ledger(url, instance="setup") as ledger:
+        top = root(ledger, epsilon=10)
+        leaf = analyst(ledger, top, epsilon=100)
+    children = [started(spend_in_threads, url, leaf, 32, diary, 96) for _ in range(2)]
+    assert [ended(child) for child in children] == [0, 0]
+    assert sum(int(fact["admitted"]) for fact in diary.read()) == 100
+    with Ledger(url, instance="after") as ledger:
+        assert {ledger.account(one).spent.pure for one in (top.id, leaf.id)} == {10 * 10**12}
+        assert len({entry.query_id for entry in ledger.entries(leaf.id, count=1000)}) == 101
         assert ledger.audit().ok
