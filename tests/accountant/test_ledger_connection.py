@@ -12,6 +12,7 @@ from sqlalchemy import create_engine, event, make_url, text
 from accountant import faults
 from accountant.errors import LedgerUnavailable
 from accountant.ledger import Ledger
+from accountant.states import QueryStatus
 from tests.accountant.making import analyst, releases_for, request, root
 
 TENTH = 10**11
@@ -132,6 +133,45 @@ def test_an_answer_that_could_not_be_stored(open_ledger: Callable[..., Ledger]) 
     assert (record.state, record.answer) == ("failed_charged", None)
     assert ledger.releases_of(reserved.query_id) == []
     assert ledger.audit().ok
+
+
+def test_a_full_disk(sqlite_url: str) -> None:
+    """Steps that do not fit are refused and change nothing; once there is room the ledger goes on by itself."""
+    pages = [0]
+
+    def set_up(connection: Any, _: object) -> None:
+        connection.execute(f"PRAGMA max_page_count = {pages[0] or 1_000_000}")
+
+    with Ledger(sqlite_url, instance="test", patience_seconds=0.2) as ledger:
+        leaf = analyst(ledger, root(ledger, epsilon=100), epsilon=100)
+        answered = ledger.reserve(request(leaf))
+        event.listen(ledger._engine, "connect", set_up)
+        assert ledger._writer is not None
+        # What a file has already it may keep: full from here on.
+        pages[0] = 1
+        ledger._writer._disconnect()
+        ledger._engine.dispose()
+        told, full = 0, False
+        while not full:
+            try:
+                ledger.reserve(request(leaf, description={"note": "x" * 2000}))
+                told += 1
+            except LedgerUnavailable:
+                full = True
+        with pytest.raises(LedgerUnavailable):
+            ledger.post(answered.query_id, (), b"answer" * 10_000)
+        assert ledger.audit().ok
+        assert ledger.account(leaf.id).spent.pure == (told + 1) * TENTH
+        pages[0] = 0
+        ledger._writer._disconnect()
+        ledger._engine.dispose()
+        assert ledger.reserve(request(leaf)).fresh
+        # Its caller was told that it was not stored, so it never will be.
+        record = ledger.query(answered.query_id)
+        assert record is not None
+        assert (record.state, record.answer) == (QueryStatus.FAILED_CHARGED, None)
+        assert ledger.account(leaf.id).spent.pure == (told + 2) * TENTH
+        assert ledger.audit().ok
 
 
 @pytest.mark.postgresql
