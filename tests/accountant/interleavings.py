@@ -2,8 +2,9 @@
 
 Two servers share one ledger. A seed chooses what happens next: a request, a retry, an answer, a failure, a void,
 several of them in one batch, a commit whose outcome nobody learns, a process that dies at a named point and starts
-again, a clock that jumps either way, a recovery, an administrator's edit. After every step the book reads the entries
-that are new, and the accounts and queries that they are about, with SQL of its own. `Book.read` says what it checks.
+again, a clock that jumps either way and with it the windows of accounts, a recovery, an administrator's edit. After
+every step the book reads the entries that are new, and the accounts and queries that they are about, with SQL of its
+own. `Book.read` says what it checks.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from sqlalchemy import create_engine
 
 from accountant import faults
 from accountant.account import FilterKind, Limit
-from accountant.entry import Amounts
+from accountant.entry import Amounts, to_micros
 from accountant.errors import (
     AccountFrozen,
     BudgetExhausted,
@@ -41,6 +42,8 @@ from accountant.operations import ChangeLimit, CreateAccount, Fail, Post, Recove
 from accountant.request import ReserveRequest, StoredRelease
 from accountant.reserving import Reserve
 from accountant.states import QueryStatus
+from accountant.window import ACKNOWLEDGEMENT, WindowKind, WindowMode, WindowWish
+from accountant.window_step import ChangeWindow
 from accountant.writer import Writer, _Job
 from privacy.composition import compose
 from privacy.events import Event, GaussianEvent, LaplaceEvent
@@ -75,11 +78,43 @@ class Kept:
     count: int = 0
     hash: str = "0" * 64
     frozen: bool = False
+    window: Any = None
+    """The rule of its window, as its entry has it: of days, and of pure accounts only."""
+    day: int = 0
+    """The day whose charges `today` has, by query, in picos."""
+    today: dict[str, int] = field(default_factory=dict)
+
+    def unlocked(self, amount: int, day: int) -> bool:
+        """Whether the window lets that many picos through on a day."""
+        if self.window is None:
+            return True
+        first = _day_of(self.window["first"])
+        if day < first:
+            return False
+        if self.window["mode"] == "slices":
+            slices = self.window["slices"]
+            open_now = min(day - first + 1, slices)
+            return (self.spent.pure + amount) * slices * PICO <= open_now * self.limit.epsilon
+        used = sum(self.today.values()) if day <= self.day else 0
+        return (used + amount) * PICO <= Fraction(self.window["limit"]["epsilon"])
+
+    def turn(self, day: int) -> None:
+        """Begins a new day, where it is one."""
+        if day > self.day:
+            self.day, self.today = day, {}
 
     @property
     def branches(self) -> Branches:
         """Its budgets by now."""
         return _branches(self.limit, self.kind, self.shares)
+
+
+def _day_of(date: str) -> int:
+    return (datetime.date.fromisoformat(date) - datetime.date(1970, 1, 1)).days
+
+
+def _day(micros: int) -> int:
+    return micros // 86_400_000_000
 
 
 _branches = functools.lru_cache(maxsize=512)(split_limit)
@@ -97,6 +132,8 @@ class Book:
         self.charges: dict[str, dict[str, Amounts]] = {}
         self.states: dict[str, str] = {}
         self.counts: Counter[str] = Counter()
+        self.locked = 0
+        """Requests that a window alone refused."""
 
     def close(self) -> None:
         """Ends its connection."""
@@ -117,22 +154,25 @@ class Book:
             path.append(parent)
         return path
 
-    def admits(self, account: str, events: Sequence[Event]) -> bool:
-        """Whether the charge fits everywhere, by the entries until now."""
+    def admits(self, account: str, events: Sequence[Event], now: int) -> bool:
+        """Whether the charge fits everywhere, by the entries until now, at this moment of the ledger."""
         charge = Sums.of(compose(tuple(events)))
         for name in self.path(account):
             kept = self.accounts[name]
             if not fits(kept.spent.sums().plus(charge, kept.branches), kept.branches):
+                return False
+            if not kept.unlocked(charge.pure or 0, _day(now)):
+                self.locked += 1
                 return False
         return True
 
     def read(self) -> list[Any]:
         """Reads the entries that are new and returns them. Fails where an invariant does not hold:
 
-        chains without gaps, every hash recomputed with an encoder of its own; time never falls; a query is charged once
-        on each account of one whole path, and ended once on each; a void takes back what was charged, nothing else
-        does; nothing is charged beyond a limit, on any account; balances, heads and states of queries are what the
-        entries add up to.
+        chains without gaps, every hash recomputed with an encoder of its own; time never falls; a query is charged
+        once on each account of one whole path, and ended once on each; a void takes back what was charged, nothing
+        else does; nothing is charged beyond a limit, or what a window has unlocked, on any account; balances, heads
+        and states of queries are what the entries add up to.
         """
         new = self.rows(f"SELECT * FROM entries WHERE sequence > {self.sequence} ORDER BY sequence")
         touched: set[str] = set()
@@ -171,13 +211,15 @@ class Book:
         assert row["account_previous"] == account.hash, "the account's chain is broken"
         before = account.spent
         if kind == "reserve":
-            self._charged(row["account"], account, query, amounts)
+            self._charged(row["account"], account, query, amounts, _day(row["created"]))
         elif kind in CLOSING:
             self._ended(row["account"], query, kind, amounts)
+            if kind == "void":
+                account.today.pop(query, None)
         else:
             assert amounts == Amounts(), "an edit moved an amount"
             if kind == "adjust":
-                _adjust(account, json.loads(details))
+                _adjust(account, json.loads(details), _day(row["created"]))
         account.spent = Amounts(*(mine + more for mine, more in zip(before, amounts, strict=True)))
         account.count, account.hash = row["account_sequence"], digest
         self.sequence, self.head, self.time = row["sequence"], digest, row["created"]
@@ -192,7 +234,7 @@ class Book:
         limit = Limit(Fraction(details["limit"]["epsilon"]), Fraction(details["limit"]["delta"]))
         return Kept(details["parent"], details["principal"], FilterKind(details["filter"]), shares, limit)
 
-    def _charged(self, name: str, account: Kept, query: str, amounts: Amounts) -> None:
+    def _charged(self, name: str, account: Kept, query: str, amounts: Amounts, day: int) -> None:
         of_query = self.charges.setdefault(query, {})
         assert name not in of_query, "a query is charged twice on one account"
         assert query not in self.states or self.states[query] == "reserved", "a query is charged after its end"
@@ -202,6 +244,9 @@ class Book:
         total = Amounts(*(mine + more for mine, more in zip(account.spent, amounts, strict=True)))
         assert fits(total.sums(), account.branches), "an account spent more than it was granted"
         assert not account.frozen, "a frozen account was charged"
+        assert account.unlocked(amounts.pure, day), "an account spent what its window had not unlocked"
+        account.turn(day)
+        account.today[query] = amounts.pure
         if account.kind is FilterKind.PURE:
             # Without the filter's help.
             assert total.pure * PICO <= account.limit.epsilon, "a pure account spent more than its epsilon"
@@ -254,12 +299,14 @@ def _listed(names: set[str]) -> str:
     return ", ".join(f"'{name}'" for name in sorted(names))
 
 
-def _adjust(account: Kept, details: Any) -> None:
+def _adjust(account: Kept, details: Any, day: int) -> None:
     action = details["action"]
     if action == "limit":
         account.limit = Limit(Fraction(details["to"]["epsilon"]), Fraction(details["to"]["delta"]))
     elif action in ("freeze", "unfreeze"):
         account.frozen = action == "freeze"
+    elif action == "window":
+        account.window, account.day, account.today = details["to"], day, {}
 
 
 @dataclass
@@ -381,20 +428,23 @@ class World:
         """Between one and five new requests in one batch."""
         place = self._place()
         asked = [self._new(place) for _ in range(self.chance.choice((1, 1, 1, 2, 5)))]
+        now = max(to_micros(self.servers[place].clock.now), self.book.time)
         results = self._do(place, [Reserve(request=one.request) for one in asked])
-        self._judge(asked, results)
+        self._judge(asked, results, now)
 
-    def _judge(self, asked: Sequence[Asked], results: Sequence[Any]) -> None:
+    def _judge(self, asked: Sequence[Asked], results: Sequence[Any], now: int) -> None:
         """Each is admitted exactly where it fits what stood before it, in the order of the batch."""
-        before = {name: (kept.spent, kept.frozen) for name, kept in self.book.accounts.items()}
+        before = {name: (kept.spent, kept.day, dict(kept.today)) for name, kept in self.book.accounts.items()}
         fitting: list[bool] = []
         for one in asked:
-            fits_now = self.book.admits(one.request.account, [e for c in one.request.cores for e in c.events])
+            events = [event for charge in one.request.cores for event in charge.events]
+            fits_now = self.book.admits(one.request.account, events, now)
             fitting.append(fits_now)
             if fits_now and not self.book.accounts[one.request.account].frozen:
-                self._pretend(one)
-        for name, (spent, frozen) in before.items():
-            self.book.accounts[name].spent, self.book.accounts[name].frozen = spent, frozen
+                self._pretend(one, _day(now))
+        for name, (spent, day, today) in before.items():
+            kept = self.book.accounts[name]
+            kept.spent, kept.day, kept.today = spent, day, today
         self.book.read()
         for one, result, fits_now in zip(asked, results, fitting, strict=True):
             identifier = one.request.query_id
@@ -410,12 +460,14 @@ class World:
                 assert isinstance(result, BudgetExhausted), f"admitted beyond the budget: {result!r}"
                 assert identifier not in self.book.charges
 
-    def _pretend(self, one: Asked) -> None:
+    def _pretend(self, one: Asked, day: int) -> None:
         charge = Sums.of(compose(tuple(e for c in one.request.cores for e in c.events)))
         for name in self.book.path(one.request.account):
             kept = self.book.accounts[name]
             more = Amounts.of_charge(charge, spent=kept.spent, branches=kept.branches)
             kept.spent = kept.spent.plus(more)
+            kept.turn(day)
+            kept.today[one.request.query_id] = more.pure
 
     def _end(self) -> None:
         """Some open requests come to their ends, on the servers that run them."""
@@ -473,12 +525,14 @@ class World:
         """An administrator's act: another limit, another person, or an account that is frozen or free again."""
         name = self.chance.choice(list(self.book.accounts))
         kept = self.book.accounts[name]
-        kind = self.chance.choice(("limit", "limit", "limit", "freeze", "account"))
+        kind = self.chance.choice(("limit", "limit", "limit", "freeze", "account", "window"))
         operation: Operation[Any]
         if kind == "account" and len(self.book.accounts) < 24:
             top = next(one for one in self.book.accounts if self.book.accounts[one].parent is None)
             pure = self.book.accounts[top].kind is FilterKind.PURE
             operation = self._account("pure", top, f"person {len(self.book.accounts)}", pure=pure)
+        elif kind == "window" and kept.kind is FilterKind.PURE:
+            operation = ChangeWindow(account=name, wish=self._wish(kept), actor="admin", reason="drill")
         elif kind == "freeze" and kept.principal is not None:
             edit = Unfreeze(
                 principal=kept.principal,
@@ -498,8 +552,25 @@ class World:
             epsilon = max(Fraction(1, 2), min(Fraction(4000), grown)) // PICO * PICO
             operation = ChangeLimit(account=name, limit=Limit(epsilon, kept.limit.delta), actor="admin", reason="drill")
         (result,) = self._do(self._place(), [operation])
-        assert not isinstance(result, BaseException) or isinstance(result, AccountFrozen), result
-        self.book.read()
+        moved = self.book.read()
+        if isinstance(result, BaseException):
+            # A frozen account, or a limit below the amount of a window.
+            assert isinstance(result, (AccountFrozen, ValueError)), result
+            assert not moved, "what was refused changed something"
+
+    def _wish(self, kept: Kept) -> WindowWish | None:
+        """None for an account that has a window."""
+        if kept.window is not None:
+            return None
+        if self.chance.random() < 0.5:
+            return WindowWish(kind=WindowKind.DAILY, slices=self.chance.choice((2, 3, 10)))
+        amount = kept.limit.epsilon / 4 // PICO * PICO
+        return WindowWish(
+            kind=WindowKind.DAILY,
+            mode=WindowMode.RESET,
+            limit=Limit(amount, Fraction(0)),
+            acknowledge=ACKNOWLEDGEMENT,
+        )
 
     def _crash(self) -> None:
         """A process dies at a point of a batch of requests and ends, and another one takes its place."""

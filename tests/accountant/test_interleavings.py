@@ -42,6 +42,7 @@ def test_any_order_on_sqlite(sqlite_url: str, seed: int, steps: int) -> None:
     world = run(sqlite_url, seed=seed, steps=steps)
     # A run that did not meet everything would show nothing.
     assert len(world.kinds) == 9
+    assert world.book.locked
     assert {"settled", "failed_charged", "failed_void"} <= set(world.book.states.values())
 
 
@@ -78,11 +79,12 @@ def any_state(self: Batch, identifier: str, *, step: str) -> object:
 @pytest.mark.parametrize(
     ("where", "name", "wrong", "message"),
     [
-        (AccountState, "admits", overspend, "spent more than|beyond the budget"),
+        (AccountState, "admits", overspend, "spent more than|beyond the budget: IntegrityError"),
         (AccountState, "add", lose, "not the sum of its entries"),
+        (AccountState, "view", lambda self, now: None, "had not unlocked"),
         (Batch, "open_query", any_state, "ended twice|ended in two ways|an end after the end"),
     ],
-    ids=["the root is not asked", "a charge is lost", "an end after the end"],
+    ids=["the root is not asked", "a charge is lost", "no window is asked", "an end after the end"],
 )
 def test_a_ledger_that_is_wrong_is_found(
     sqlite_url: str, where: type, name: str, wrong: Callable[..., object], message: str
