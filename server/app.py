@@ -80,6 +80,10 @@ Noisegate answers SQL questions about people with noise, and keeps an account of
 Amounts of epsilon and delta are decimal strings. Problems are RFC 9457 documents with `code`, `what`, `why`, `instead`
 and `charged`. `POST /v1/queries`, `POST /v1/batches`, `POST /v1/monitors`, `POST /v1/streams`, `POST /v1/models`,
 `POST /v1/statistics` and `POST /v1/synthetic` spend; a GET never does.
+
+Credentials are API keys, and tokens of an OpenID Connect provider where the server accepts them. A key may have scopes
+(403 `missing_scope`); one with the scope `impersonate` names the person for whom it calls in the header
+`Noisegate-On-Behalf-Of`.
 """
 
 

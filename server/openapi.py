@@ -37,7 +37,7 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
     # Errors of the framework never reach a caller: they are sent as problems.
     components["schemas"] = dict(sorted(schemas["$defs"].items()))
     components["securitySchemes"] = {
-        "apiKey": {"type": "http", "scheme": "bearer", "description": "An API key of this server: ngk_..."}
+        "apiKey": {"type": "http", "scheme": "bearer", "description": "An API key of this server: ngk_..., or a token"}
     }
     for route in app.routes:
         assert isinstance(route, APIRoute)

@@ -79,6 +79,10 @@ class ProviderKeys:
             found = _named(self._known(again=True), key_id)
         return tuple(key.key for key in found if key.algorithm == algorithm)
 
+    def count(self, algorithm: str) -> int:
+        """How many keys the algorithm may be used with. Errors: KeysUnavailable."""
+        return sum(key.algorithm == algorithm for key in self._known())
+
     def _known(self, *, again: bool = False) -> tuple[_Key, ...]:
         now = self._clock()
         if self._due(now, again=again):

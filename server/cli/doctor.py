@@ -9,6 +9,7 @@ import os
 import platform
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -86,12 +87,13 @@ def _results(place: Home, port: int | None) -> Iterator[tuple[str, Result]]:
         "ledger": lambda: _ledger(place, found[0]),
         "datasets": lambda: _datasets(place, found[0]),
         "port": lambda: _port(place, found[0]),
+        "tokens": lambda: _tokens(found[0]),
         "engine": _engine,
         "sandbox": _sandbox,
         "clock": lambda: _clock(place.path),
     }
     for check, run in checks.items():
-        if found or check not in ("ledger", "datasets", "port"):
+        if found or check not in ("ledger", "datasets", "port", "tokens"):
             yield check, _guarded(run, place.path)
 
 
@@ -188,6 +190,25 @@ def _port(place: Home, settings: Settings) -> Result:
         return Result(OK, f"this home is served at {url}")
     with open_port(settings.host, settings.port):
         return Result(OK, f"{settings.host}:{settings.port} is free")
+
+
+def _tokens(settings: Settings) -> Result:
+    """Whether the keys of the provider of tokens can be had now."""
+    source = settings.oidc_keys_file or settings.oidc_keys_url
+    if settings.oidc_issuer is None or source is None:
+        return Result(OK, "API keys alone are accepted")
+    from server.store.errors import KeysUnavailable
+    from server.token_keys import ProviderKeys
+
+    keys = ProviderKeys(source, fresh_seconds=60, clock=time.monotonic)
+    try:
+        fitting = sum(bool(keys.count(algorithm)) for algorithm in settings.oidc_algorithms)
+    except KeysUnavailable:
+        advice = "Look at oidc_keys_file or oidc_keys_url: a JSON Web Key Set with keys for signatures."
+        return Result(FAIL, "the keys of oidc_issuer cannot be read: its tokens would be 503", advice)
+    if not fitting:
+        return Result(FAIL, "no key of oidc_issuer fits oidc_algorithms", "Set oidc_algorithms to what it signs with.")
+    return Result(OK, "tokens of oidc_issuer can be checked")
 
 
 def _engine() -> Result:

@@ -175,7 +175,7 @@ def outcomes(home: Path, *arguments: str) -> dict[str, str]:
     return found
 
 
-CHECKS = {"python", "packages", "environment", "settings", "home", "ledger", "datasets", "port", "engine"}
+CHECKS = {"python", "packages", "environment", "settings", "home", "ledger", "datasets", "port", "tokens", "engine"}
 
 
 def test_doctor_on_a_home_in_order(home: Path) -> None:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import threading
+from collections.abc import Sequence
+from dataclasses import replace
 
+import httpx
 import pytest
+from fastapi import FastAPI
 
+from server.app import create_app
 from server.free_answers import FreeAnswers, SharedFreeAnswers
 from server.limits import RateLimit, SharedRateLimit
 from server.store import shares
@@ -53,14 +59,14 @@ def test_allowances_of_bytes_are_the_same_too(registry: Registry, monkeypatch: p
 
 
 @pytest.mark.postgresql
-def test_processes_share_one_bucket(postgresql_url: str) -> None:
+def test_processes_share_one_bucket(world: World, postgresql_url: str) -> None:
     """Four threads of two registries take a burst of fifty together, and not one more."""
     both = [Registry(postgresql_url, secret=SECRET, clock=Clock(NOW)) for _ in range(2)]
     taken: list[int] = []
 
     def take(registry: Registry) -> None:
         shared = SharedRateLimit(registry, per_minute=1, burst=50)
-        taken.extend(shared.take("ina") for _ in range(20))
+        taken.extend(shared.take("somebody") for _ in range(20))
 
     threads = [threading.Thread(target=take, args=(registry,)) for registry in both * 2]
     for thread in threads:
@@ -74,8 +80,23 @@ def test_processes_share_one_bucket(postgresql_url: str) -> None:
     free = [SharedFreeAnswers(registry, burst_bytes=10_000, bytes_per_second=1) for registry in both]
     free[0].take("ina", 20_000)
     assert free[1].wait_seconds("ina") > 10_000
+    both[0].create_principal("ina", "analyst", actor="test")
+    headers = {"Authorization": f"Bearer {both[0].create_key('ina', label='x', days=1, actor='test').text}"}
+    settings = world.settings.model_copy(update={"requests_burst": 2, "requests_per_minute": 1})
+    served = [replace(world.services, registry=registry, settings=settings) for registry in both]
+    taken = asyncio.run(_asked([create_app(settings, services=services) for services in served * 2], headers))
+    assert taken == [200, 200, 429, 429], "the processes count together"
     for registry in both:
         registry.close()
+
+
+async def _asked(apps: Sequence[FastAPI], headers: dict[str, str]) -> list[int]:
+    """The status of one request to each application."""
+    statuses = []
+    for app in apps:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+            statuses.append((await client.get("/v1/me", headers=headers)).status_code)
+    return statuses
 
 
 @pytest.mark.parametrize("limit", ["open_queries_per_principal", "open_queries_per_dataset"])

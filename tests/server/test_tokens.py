@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from server import token_keys
+from server.cli import doctor
 from server.roles import Role
 from server.settings import SettingsRefused, load_settings
 from server.store.errors import KeyFault, KeyRefused, KeysUnavailable
@@ -251,6 +252,21 @@ def test_an_address_is_asked_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
     there.append(ALL)
     clock.now += ASKED_AGAIN_SECONDS
     assert len(keys.fitting("ec", "ES256")) == 1
+
+
+def test_the_doctor_asks_for_the_keys(tmp_path: Path) -> None:
+    """It fails where they cannot be read or fit no algorithm that the settings allow."""
+    file = tmp_path / "keys.json"
+    file.write_bytes(ALL)
+
+    def outcome(**given: Any) -> str:
+        said: dict[str, Any] = {"oidc_issuer": ISSUER, "oidc_audience": AUDIENCE, "oidc_keys_file": file}
+        return doctor._tokens(load_settings(home=tmp_path, **{**said, **given})).outcome
+
+    assert doctor._tokens(load_settings(home=tmp_path)).outcome == outcome() == "ok"
+    assert outcome(oidc_algorithms=("ES512",)) == "fail"
+    file.write_bytes(b"{}")
+    assert outcome() == "fail"
 
 
 def test_tokens_over_http(world: World, tmp_path: Path) -> None:
