@@ -63,6 +63,10 @@ ABSENT = {
     "synthetic_id": "s_000000000000000000000000",
     "batch_id": "q_00000000000000000000000000000000",
     "webhook_id": "w_00000000000000000000",
+    "dashboard_id": "d_00000000000000000000",
+    "request_id": "br_00000000000000000000",
+    "tile": "absent",
+    "link_id": "k_0000000000000000",
     "key_id": "000000000000",
     "name": "nobody",
     "code": "absent",
@@ -98,7 +102,21 @@ def drawn(dataset: str) -> dict[str, object]:
     return {"dataset": dataset, "table": "patients", "name": "drawn", "epsilon": "1"}
 
 
+def polled(dataset: str) -> dict[str, object]:
+    """A dashboard to make."""
+    tile = {"name": "people", "title": "People", "sql": ASKED, "spend": {"epsilon": "1"}}
+    tiles = [{**tile, "schedule": {"each": "data_version"}}]
+    return {"dataset": dataset, "title": "The clinic", "envelope": {"epsilon": "2"}, "tiles": tiles}
+
+
+def wished(dataset: str) -> dict[str, object]:
+    """A limit to ask for."""
+    return {"dataset": dataset, "limit": {"epsilon": "20", "delta": "0.000001"}, "reason": "a survey"}
+
+
 NAMING = {
+    "POST /v1/budget-requests": [{"json": wished(name)} for name in ("clinic", "absent")],
+    "POST /v1/dashboards": [{"json": polled(name)} for name in ("clinic", "absent")],
     "POST /v1/queries": [{"json": query(ASKED, dataset=name)} for name in ("clinic", "absent")],
     "POST /v1/estimates": [{"json": query(ASKED, dataset=name)} for name in ("clinic", "absent")],
     "POST /v1/monitors": [{"json": watched(name)} for name in ("clinic", "absent")],
@@ -142,8 +160,11 @@ class Probe:
 def told(response: httpx.Response, path: str, more: dict[str, Any]) -> tuple[int, object, dict[str, str]]:
     """An answer without what differs between any two requests."""
     own = {"x-request-id", "date", "noisegate-request"}
-    headers = {name: value for name, value in response.headers.items() if name not in own}
-    text = re.sub(r'"request_id": ?"[^"]*"', "", response.text)
+    # What the request made has an identifier and a moment of its own.
+    headers = {
+        name: re.sub(r"br_[0-9a-f]{24}", "", value) for name, value in response.headers.items() if name not in own
+    }
+    text = re.sub(r'"(?:request_id|created)": ?"[^"]*"|br_[0-9a-f]{24}', "", response.text)
     for name in {*path.split("/"), *(str(value) for part in more.values() for value in part.values())} - {"", "v1"}:
         text = text.replace(f'\\"{name}\\"', "NAME").replace(f'"{name}"', "NAME")
     return response.status_code, text, {name: value for name, value in headers.items() if name != "content-length"}
@@ -268,6 +289,7 @@ def batch(world: World, query_id: str) -> str:
 def probes(world: World) -> Iterator[tuple[str, Probe]]:
     """Every route of the surface that names something, with the analyst's own things in its path."""
     answer = world.api.post("/v1/queries", json=query()).json()
+    dashboard = world.api.post("/v1/dashboards", json=polled("clinic")).json()["id"]
     there = {
         "dataset": "clinic",
         "table": "patients",
@@ -281,6 +303,10 @@ def probes(world: World) -> Iterator[tuple[str, Probe]]:
         "synthetic_id": synthetic(world),
         "batch_id": batch(world, answer["id"]),
         "webhook_id": webhook(world),
+        "dashboard_id": dashboard,
+        "tile": "people",
+        "request_id": world.api.post("/v1/budget-requests", json=wished("clinic")).json()["id"],
+        "link_id": world.api.post(f"/v1/dashboards/{dashboard}/links", json={"label": "hall"}).json()["id"],
         "key_id": world.api.keys["analyst"].split("_")[1],
         "name": "analyst",
         "code": "not_found",
