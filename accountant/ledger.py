@@ -24,6 +24,7 @@ from accountant.continuity import Continuity, Head, OpenedFile
 from accountant.entry import from_micros, utc_now
 from accountant.errors import LedgerBehind, LedgerRejected, LedgerUnavailable, NotMigrated, SchemaTooNew
 from accountant.highwater import HighWater, Mark
+from accountant.history import History
 from accountant.instance import OwnerLock
 from accountant.operation import Operation
 from accountant.operations import Acknowledge, Fail, Post, Recover, Touch, Void
@@ -39,7 +40,7 @@ __all__ = ["Ledger", "checked_identity", "new_account_id", "utc_now"]
 Written = TypeVar("Written")
 
 
-class Ledger(Accounts):
+class Ledger(Accounts, History):
     """One ledger, opened for writing by one process. Safe to share between threads; not across a fork.
 
     Requires: the database was migrated (`migrations.upgrade`). `instance` is a name for people; every start gets an

@@ -51,6 +51,7 @@ from server.routes import (
     statistics,
     streams,
     synthetic,
+    team,
     webhooks,
 )
 from server.routes.common import running_response
@@ -131,7 +132,7 @@ def create_app(settings: Settings, *, services: Services | None = None, build: S
         },
     )
     paid = (queries, batches, releases, monitors, streams, models, statistics, synthetic)
-    spent = (budgets, lending, budget_requests, accounting, audit)
+    spent = (budgets, lending, budget_requests, team, accounting, audit)
     for module in (*paid, dashboards, webhooks, *spent, datasets, collectors, people, operations):
         for route in module.router.routes:
             app.router.routes.append(route)

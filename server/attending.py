@@ -4,6 +4,7 @@ audits of its ledger."""
 from __future__ import annotations
 
 from accountant.ledger import utc_now
+from server.administration.overview import Overview
 from server.build import self_audit
 from server.cancelling import Cancelling
 from server.dashboards.dashboards import Dashboards
@@ -33,7 +34,8 @@ def attended(services: Services) -> Services:
     retirement = Retirement(
         services.registry, settings.snapshots_directory, after_seconds=settings.old_snapshots_minutes * 60.0
     )
-    noticing = Noticing(services.ledger, services.registry, services.incidents, utc_now)
+    overview = Overview(services.ledger, services.registry, services.catalogue.get)
+    noticing = Noticing(services.ledger, services.registry, services.incidents, utc_now, overview)
     stops = StopWatch(services)
     # SQLite is for one process: nothing waits in another one.
     several = () if settings.database().startswith("sqlite") else (Cancelling(services).rounds,)

@@ -18,6 +18,7 @@ from accountant.account import Account
 from accountant.ledger import Ledger
 from engines.incidents import Incidents
 from privacy.numbers import decimal_text
+from server.administration.overview import Overview, owner_of
 from server.rounds import Rounds
 from server.store.outbox import Notice
 from server.store.registry import Registry
@@ -40,9 +41,11 @@ class Noticing:
     registry: Registry
     incidents: Incidents
     now: Callable[[], datetime.datetime]
+    overview: Overview | None = None
     rounds: Rounds = field(init=False)
     _seen: dict[str, tuple[int, object]] = field(default_factory=dict)
     _counted: Mapping[str, int] = field(default_factory=dict)
+    _day: datetime.date | None = None
 
     def __post_init__(self) -> None:
         self.rounds = Rounds("notices", self._looked, seconds=_SECONDS)
@@ -61,6 +64,9 @@ class Noticing:
             self._running_out(account, accounts)
             # Afterwards: what could not be told is looked at again.
             self._seen[account.id] = standing
+        if self.overview is not None and self._day != (today := self.ledger.time().date()):
+            self.overview.remember()
+            self._day = today
 
     def _running_out(self, account: Account, accounts: Mapping[str, Account]) -> None:
         """Tells the greatest share that the account has passed; those below it are reported with it."""
@@ -77,7 +83,7 @@ class Noticing:
             [f"{account.revision}/{one}" for one in reversed(passed)],
             EventType.BUDGET_RUNNING_OUT,
             told,
-            owner=_owner(account, accounts),
+            owner=owner_of(account, accounts),
         )
 
     def _look_for_incidents(self) -> None:
@@ -100,11 +106,3 @@ class Noticing:
         body = event_body(kind, at=iso(self.now()), data=data)
         notice = Notice(principal=owner or "", event=kind, subject=subject, body=body)
         self.registry.tell_once(notice, occasions)
-
-
-def _owner(account: Account, accounts: Mapping[str, Account]) -> str | None:
-    """Whose the account is: its principal, or the nearest one above it; None of roots and of groups below them."""
-    found: Account | None = account
-    while found is not None and found.principal is None:
-        found = accounts.get(found.parent or "")
-    return None if found is None else found.principal

@@ -20,11 +20,12 @@ from fractions import Fraction
 
 from accountant.account import Account
 from mechanisms.calibrate import Calibration, is_histogram
+from mechanisms.families import FAMILIES
 from privacy.statistic import CoreStatistics
 from server.calibrations import Calibrated
 from server.spends import rooms
 
-__all__ = ["next_error", "weight"]
+__all__ = ["next_error", "questions_left", "weight"]
 
 _CONFIDENCE = Fraction(95, 100)
 _LOST = 50.0
@@ -66,6 +67,24 @@ def _error(calibration: Calibration, cores: Sequence[CoreStatistics]) -> float |
                 return None
             found.append(math.log(error))
     return math.fsum(found) / len(found) if found else None
+
+
+def questions_left(path: Sequence[Account], epsilon: Fraction) -> dict[str, int]:
+    """How many counts of this nominal epsilon, in public groups, a path admits one after another, by their noise.
+
+    The first of the path pays; the others are above it.
+    """
+    left: dict[str, int] = {}
+    for family, entry in FAMILIES.items():
+        if not entry.currency.pays(path[0]):
+            continue
+        try:
+            loss = entry.loss(entry.currency.nominal_amount(epsilon, path[0]))
+        except ValueError:
+            left[family] = 0
+            continue
+        left[family] = min(account.charges_left(loss) for account in path)
+    return left
 
 
 def next_error(after: Account, default: Fraction) -> float | None:

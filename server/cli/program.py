@@ -97,6 +97,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "key accept-secret": access.accept_secret, "key rotate-secret": access.rotate_secret,
     "request make": requests.make, "request list": requests.list_requests, "request show": requests.show,
     "request approve": requests.approve, "request reject": requests.reject, "request withdraw": requests.withdraw,
+    "team spent": team.spent, "team running-out": team.running_out, "team left": team.left,
     "team stop": team.stop, "team resume": team.resume,
     "budget set": access.set_budget, "budget show": access.show_budgets,
 }  # fmt: skip

@@ -6,7 +6,6 @@ from enum import StrEnum
 from fractions import Fraction
 
 from accountant.account import Account
-from mechanisms.families import FAMILIES
 from mechanisms.released_table import ReleasedTable
 from privacy.composition import compose
 from privacy.events import Event
@@ -33,7 +32,7 @@ from server.journey.wire_strategy import running_errors_json, strategy_json
 from server.pricing import Priced, delta_that_fits
 from server.question import Question
 from server.spends import cost_on
-from server.weighing import next_error
+from server.weighing import next_error, questions_left
 from sql_rewrite.bound import BoundedCore
 
 __all__ = ["Verdict", "estimate"]
@@ -245,28 +244,13 @@ def _family(
             if column["kind"] != "key"
         ],
         "remaining_after": remaining_json(after),
-        "questions_left_after": _questions_left(after, dataset.limits.epsilon_default),
+        "questions_left_after": questions_left([after], dataset.limits.epsilon_default),
         "later": {
             "like_this": after.charges_left(priced.loss),
             "epsilon": decimal_text(dataset.limits.epsilon_default),
             "standard_error": next_error(after, dataset.limits.epsilon_default),
         },
     }
-
-
-def _questions_left(account: Account, epsilon: Fraction) -> dict[str, int]:
-    """How many questions of this nominal epsilon and public groups the account admits one after another, by noise."""
-    left: dict[str, int] = {}
-    for family, entry in FAMILIES.items():
-        if not entry.currency.pays(account):
-            continue
-        try:
-            amount = entry.currency.nominal_amount(epsilon, account)
-        except ValueError:
-            left[family] = 0
-            continue
-        left[family] = account.charges_left(entry.loss(amount))
-    return left
 
 
 def _fresh(prepared: Prepared, quote: Quote) -> list[str]:

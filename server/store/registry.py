@@ -9,6 +9,7 @@ from sqlalchemy import inspect, select, text
 from accountant.entry import from_micros
 from accountant.tables import acts
 from server.store import replies
+from server.store.account_days import AccountDays
 from server.store.budget_requests import BudgetRequestRows
 from server.store.cancellations import Cancellations
 from server.store.collectors import Collections
@@ -41,6 +42,7 @@ class Registry(
     Shares,
     Cancellations,
     StopRows,
+    AccountDays,
 ):
     """The registry on SQLite or PostgreSQL. Thread-safe; every method is one transaction.
 

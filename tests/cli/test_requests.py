@@ -61,3 +61,29 @@ def test_somebody_is_stopped_and_goes_on(stand: Stand) -> None:
     assert "ann is not stopped any more" in stand.ask("team", "resume", "ann", "--reason", "new key").out
     paths = [(request[1], request[3]["reason"]) for request in stand.requests]
     assert paths == [("/v1/principals/ann:stop", "leaked"), ("/v1/principals/ann:resume", "new key")]
+
+
+def test_an_administrator_asks_about_all_accounts(stand: Stand) -> None:
+    """A line for each budget, and what was asked for in the address."""
+    named = {"budget": "b_1", "dataset": "d", "principal": "ann\x1b", "name": "ann", "limit": {}}
+    spent = {"month": "2026-10", "budgets": [{**named, "share": "0.25", "epsilon": "2.5"}]}
+    soon = {**named, "used_share": "0.9", "pace": {"share_per_day": "0.01", "days": 30}, "projected": "2026-11-20"}
+    counts = {**named, "questions_left": {"laplace": 3, "gaussian": 40}, "standard_error": 2.8284}
+    stand.replies = [
+        (200, spent),
+        (200, {"within_days": 90, "budgets": [soon]}),
+        (200, {"within_days": 30, "budgets": []}),
+        (200, {"budgets": [{**counts, "principal": None}]}),
+    ]
+    out = stand.ask("team", "spent", "--month", "2026-10", "--dataset", "d").out
+    assert ("25 %" in out, "2.5" in out, "\x1b" in out) == (True, True, False)
+    assert "2026-11-20" in stand.ask("team", "running-out", "--within-days", "90").out
+    assert "Nothing runs out within 30 days." in stand.ask("team", "running-out").out
+    left = stand.ask("team", "left").out
+    assert ("3 laplace, 40 gaussian" in left, "(ann)" in left, "2.83" in left) == (True, True, True)
+    assert [request[1] for request in stand.requests] == [
+        "/v1/team/spending?month=2026-10&dataset=d",
+        "/v1/team/running-out?within_days=90",
+        "/v1/team/running-out",
+        "/v1/team/questions-left",
+    ]

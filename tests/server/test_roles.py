@@ -121,6 +121,9 @@ POST   /v1/principals/{name}:resume              admin
 POST   /v1/principals/{name}:stop                admin
 GET    /v1/principals/{name}                     admin
 PATCH  /v1/principals/{name}                     admin
+GET    /v1/team/questions-left                   admin auditor
+GET    /v1/team/running-out                      admin auditor
+GET    /v1/team/spending                         admin auditor
 GET    /v1/webhooks                              admin analyst auditor owner
 POST   /v1/webhooks                              admin analyst owner
 DELETE /v1/webhooks/{webhook_id}                 admin analyst owner
