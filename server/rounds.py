@@ -6,6 +6,7 @@ Nothing that a request waits for runs here, and a task that hangs holds up no ot
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ class Rounds:
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _stopping: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
+    _asleep: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
 
     def start(self) -> None:
         """Begins to look."""
@@ -36,6 +38,11 @@ class Rounds:
     def close(self) -> None:
         """Ends the thread; its tasks are cancelled."""
         self._stopping.set()
+        if self._asleep is not None:
+            loop, woken = self._asleep
+            # Its loop may have ended by itself.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(woken.set)
         if self._thread is not None:
             self._thread.join(timeout=_JOIN_SECONDS)
 
@@ -61,9 +68,13 @@ class Rounds:
             logger().warning("round_failed", kind=self.name, exception=type(error).__name__, where=where(error))
 
     async def _run(self) -> None:
+        woken = asyncio.Event()
+        # Before the first look at `_stopping`: whoever closes either finds this, or is found there.
+        self._asleep = asyncio.get_running_loop(), woken
         while not self._stopping.is_set():
             await self._guarded(self.look())
-            await asyncio.sleep(self.seconds)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(woken.wait(), self.seconds)
         left = list(self._tasks.values())
         for task in left:
             task.cancel()
