@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
+from accountant.entry import from_micros
 from accountant.filter import (
     DEFAULT_SHARES,
     NOTHING,
@@ -53,7 +54,8 @@ class Account:
     epsilon and the greatest delta that its limit ever had (None: the limit of now), `revision` counts its limits, and
     a `frozen` account pays for nothing more, nor does one that `expires` from that moment on. `space` is the unit
     space: whom the account's whole tree protects, in whichever of its datasets. `branches` was fixed by the limit when
-    it was set (`accountant.filter.split_limit`). `window` is what its window says at that moment, where it has one.
+    it was set (`accountant.filter.split_limit`). `window` is what its window says at that moment, where it has one;
+    `moment` is that moment in microseconds.
     """
 
     id: str
@@ -74,6 +76,7 @@ class Account:
     space: str = ""
     expires: datetime.datetime | None = None
     window: View | None = None
+    moment: int = field(default=0, compare=False)
 
     def __post_init__(self) -> None:
         # In whole numbers: every question makes several accounts, and fractions are slow.
@@ -114,6 +117,11 @@ class Account:
             branches=split_limit(limit, filter, shares),
             created=created,
         )
+
+    @property
+    def read_at(self) -> datetime.datetime:
+        """The moment of which it speaks, not before it was opened."""
+        return max(self.created, from_micros(self.moment))
 
     @property
     def guarantee(self) -> Limit:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
+from accountant.calendar import number_at
 from accountant.entry import Amounts, Entry, read_shares
 from accountant.filter import Branches, FilterKind
 from accountant.rows import AccountState
-from accountant.window import Turn, View, Window, number_at
+from accountant.window import Turn, View, Window
 from privacy.values import Json
 
 __all__ = ["AuditedWindows"]

@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Table
 from accountant import faults
 from accountant.acts import continuing
 from accountant.beside import Beside
+from accountant.calendar import number_at
 from accountant.continuity import Continuity
 from accountant.direct import Direct
 from accountant.entry import GENESIS, ZERO, Amounts, entry_hash
@@ -40,7 +41,7 @@ from accountant.rows import (
 from accountant.statements import Statements, Values
 from accountant.states import EntryKind, QueryStatus
 from accountant.tables import accounts, entries, queries, readings, releases
-from accountant.window import Turn, Window, number_at
+from accountant.window import Turn, Window
 
 __all__ = ["Batch", "Needs"]
 

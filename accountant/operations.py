@@ -12,6 +12,7 @@ from typing import NamedTuple
 from accountant.account import Account
 from accountant.batch import Batch, Needs
 from accountant.beside import Beside
+from accountant.calendar import number_at
 from accountant.entry import EMPTY, GENESIS, ZERO, Kept, body_hash, canonical_json, limit_json, shares_json
 from accountant.errors import (
     AccountChanged,
@@ -23,7 +24,7 @@ from accountant.filter import DEFAULT_SHARES, DeltaShares, FilterKind, Limit, fo
 from accountant.request import StoredRelease
 from accountant.rows import AccountState, QueryState, ReleaseRow, release_hash
 from accountant.states import EntryKind, QueryStatus
-from accountant.window import Turn, WindowWish, number_at
+from accountant.window import Turn, WindowWish
 from privacy.events import event_to_json
 from privacy.numbers import PICO, units_down
 from privacy.values import Json

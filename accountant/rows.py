@@ -11,12 +11,13 @@ from functools import lru_cache
 from typing import NamedTuple, NotRequired, Self, TypedDict
 
 from accountant.account import Account
+from accountant.calendar import number_at
 from accountant.entry import Amounts, from_micros
 from accountant.filter import Branches, DeltaShares, FilterKind, Limit, Sums, fits, least_share
 from accountant.request import SharedAnswer
 from accountant.statements import SPENT_COLUMNS, AccountRow, Columns, Values
 from accountant.states import QueryStatus
-from accountant.window import Turn, View, Window, number_at, read_window
+from accountant.window import Turn, View, Window, read_window
 from privacy.numbers import ATTO, PICO
 from privacy.values import Json
 
@@ -102,6 +103,7 @@ class AccountState:
             spent=self.sums,
             reserved=Sums() if reserved is None else reserved,
             window=self.view(now),
+            moment=now,
         )
 
     def view(self, now: int) -> View | None:

@@ -4,8 +4,7 @@ A window is a day, a week (from Monday), a month or a year. In mode `slices` the
 of which unlocks when a window begins: what is spent is at no moment more than what is unlocked. In mode `reset` each
 window has an amount of its own. The limit of the account bounds everything in both modes.
 
-Moments are whole microseconds since 1970 in UTC, of the ledger's time. Windows of a kind are numbered: days since 1970,
-weeks since Monday, 29 December 1969, months since year 0, years.
+Moments are whole microseconds since 1970 in UTC, of the ledger's time. `calendar` numbers the windows of a kind.
 """
 
 from __future__ import annotations
@@ -14,93 +13,29 @@ import datetime
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
 from typing import Self
 
-from accountant.entry import ZERO, Amounts, canonical_json, from_micros, limit_json
+from accountant.calendar import (
+    ACKNOWLEDGEMENT,
+    SLICES_MAX,
+    WindowKind,
+    WindowMode,
+    begin_of,
+    begin_of_day,
+    date_of,
+    number_at,
+)
+from accountant.entry import ZERO, Amounts, canonical_json, limit_json
 from accountant.filter import Branches, DeltaShares, FilterKind, Limit, Sums, fits, split_limit
 from privacy.values import Json
 
-__all__ = [
-    "ACKNOWLEDGEMENT",
-    "SLICES_MAX",
-    "Turn",
-    "View",
-    "Window",
-    "WindowKind",
-    "WindowMode",
-    "WindowWish",
-    "begin_of",
-    "number_at",
-    "read_window",
-]
-
-SLICES_MAX = 10_000
-"""Most slices of a limit."""
-
-ACKNOWLEDGEMENT = "the losses of windows add up"
-"""What a request for mode `reset` must say."""
-
-_DAY = 86_400_000_000
-_EPOCH = datetime.date(1970, 1, 1)
-_MONDAY = 3
-"""1 January 1970 was a Thursday, three days after the Monday of its week."""
-
-
-class WindowKind(StrEnum):
-    """How long a window is."""
-
-    DAILY = "daily"
-    WEEKLY = "weekly"
-    MONTHLY = "monthly"
-    YEARLY = "yearly"
-
-
-class WindowMode(StrEnum):
-    """What a new window brings."""
-
-    SLICES = "slices"
-    """One more part of the limit. What was not spent stays there."""
-
-    RESET = "reset"
-    """Its own amount. What was not spent is gone, and the losses of windows add up to the limit."""
-
-
-def number_at(kind: WindowKind, moment: int) -> int:
-    """The number of the window that a moment belongs to; the first moment of a window belongs to it."""
-    days = moment // _DAY
-    match kind:
-        case WindowKind.DAILY:
-            return days
-        case WindowKind.WEEKLY:
-            return (days + _MONDAY) // 7
-        case _:
-            date = from_micros(moment).date()
-            return date.year if kind is WindowKind.YEARLY else 12 * date.year + date.month - 1
-
-
-def begin_of(kind: WindowKind, number: int) -> int:
-    """The first moment of a window. Errors: ValueError, OverflowError for one after the year 9999."""
-    match kind:
-        case WindowKind.DAILY:
-            days = number
-        case WindowKind.WEEKLY:
-            days = 7 * number - _MONDAY
-        case WindowKind.MONTHLY:
-            days = (datetime.date(number // 12, number % 12 + 1, 1) - _EPOCH).days
-        case WindowKind.YEARLY:
-            days = (datetime.date(number, 1, 1) - _EPOCH).days
-    return days * _DAY
+__all__ = ["Turn", "View", "Window", "WindowWish", "read_window"]
 
 
 def _date(moment: int) -> str:
-    return (_EPOCH + datetime.timedelta(days=moment // _DAY)).isoformat()
-
-
-def _moment(date: datetime.date) -> int:
-    return (date - _EPOCH).days * _DAY
+    return date_of(moment).isoformat()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +70,7 @@ class Window:
     def read(cls, said: Mapping[str, Json]) -> Self:
         """Reads `json` back. Errors: ValueError, TypeError, KeyError for what is none."""
         kind, mode = WindowKind(str(said["kind"])), WindowMode(str(said["mode"]))
-        first = number_at(kind, _moment(datetime.date.fromisoformat(str(said["first"]))))
+        first = number_at(kind, begin_of_day(datetime.date.fromisoformat(str(said["first"]))))
         if mode is WindowMode.SLICES:
             slices = said["slices"]
             if not isinstance(slices, int) or not 2 <= slices <= SLICES_MAX or set(said) != _SLICED:
@@ -189,7 +124,7 @@ class WindowWish:
 
     def at(self, now: int) -> Window:
         """The rule, from this moment of the ledger on. Errors: ValueError for one that is reversed or empty."""
-        first = number_at(self.kind, now if self.starts is None else _moment(self.starts))
+        first = number_at(self.kind, now if self.starts is None else begin_of_day(self.starts))
         if self.mode is WindowMode.RESET:
             if self.limit is None or self.slices is not None or self.ends is not None:
                 raise ValueError('a window of mode "reset" has the limit of one window, and neither slices nor an end')
@@ -205,9 +140,9 @@ class WindowWish:
             raise ValueError('a window of mode "slices" has either a number of slices or an end')
         slices = self.slices
         if self.ends is not None:
-            if _moment(self.ends) <= (now if self.starts is None else _moment(self.starts)):
+            if begin_of_day(self.ends) <= (now if self.starts is None else begin_of_day(self.starts)):
                 raise ValueError("the end of the windows is not after their start")
-            slices = number_at(self.kind, _moment(self.ends) - 1) - first + 1
+            slices = number_at(self.kind, begin_of_day(self.ends) - 1) - first + 1
         assert slices is not None
         if not 2 <= slices <= SLICES_MAX:
             raise ValueError(f"a limit has from 2 to {SLICES_MAX} slices; {slices} would be none")

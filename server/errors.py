@@ -51,6 +51,7 @@ __all__ = [
     "problem_of_ledger",
     "problem_of_refusal",
     "problem_response",
+    "window_words",
 ]
 
 PROBLEM_MEDIA_TYPE = "application/problem+json"
@@ -231,6 +232,18 @@ def exhausted_words(nominal: Nominal | None, delta_fits: Fraction | None) -> tup
     )
 
 
+def window_words(available: datetime.datetime | None, turns: datetime.datetime | None) -> tuple[str, tuple[str, ...]]:
+    """What a window adds to a refusal: when it would let the query through, or at least when it turns."""
+    if available is not None:
+        return (
+            " That is what the window of the budget lets through now; its limit would cover this query.",
+            (f"Wait until {available.isoformat()}: it fits then, if nothing else is spent until then.",),
+        )
+    if turns is not None:
+        return "", (f"The next window of the budget begins at {turns.isoformat()}, and may cover more.",)
+    return "", ()
+
+
 def problem_of_ledger(error: LedgerError, *, spending: bool, own_account: bool = False) -> Problem:
     """What the ledger said, for the caller. `spending` is whether the request could have made a reservation.
 
@@ -307,13 +320,18 @@ def _exhausted(error: BudgetExhausted, *, own_account: bool) -> Problem:
     """A refusal for want of budget: what is missing of an account is said to its owner alone."""
     whose = "your budget" if own_account else "the dataset's budget, which you share with others,"
     why, instead = exhausted_words(error.nominal if own_account else None, error.delta_fits)
+    available = error.available_at if own_account else None
+    words, waiting = window_words(available, error.turns_at)
+    why, instead = f"{why}{words}", (*waiting, *instead)
     return Problem(
         "budget_exhausted",
         what=f"{whose} does not cover this query",
         why=why,
         instead=instead,
+        available_at=available,
         extra={
             "budget": error.account if own_account else None,
+            "turns_at": None if error.turns_at is None else error.turns_at.isoformat(),
             "short": [
                 {
                     "measure": shortage.measure,

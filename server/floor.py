@@ -31,7 +31,7 @@ from privacy.policy import Dataset
 from privacy.statistic import CoreStatistics
 from server.calibrations import Calibrations
 
-__all__ = ["ROOT_COUNTED", "RUNS", "Floor", "epsilon_min"]
+__all__ = ["ROOT_COUNTED", "RUNS", "Floor", "epsilon_min", "least_of_root"]
 
 RUNS = 100_000
 """Fresh runs that a root affords where the policy names no floor."""
@@ -42,7 +42,11 @@ ROOT_COUNTED = Fraction(100)
 
 def epsilon_min(dataset: Dataset, root: Account) -> Fraction:
     """The floor in nominal epsilon of the root: the policy's, or the share that affords `RUNS` fresh runs."""
-    declared = dataset.limits.epsilon_min
+    return least_of_root(dataset.limits.epsilon_min, root)
+
+
+def least_of_root(declared: Fraction | None, root: Account) -> Fraction:
+    """The same of what a policy declares, None for nothing."""
     return min(root.limit.epsilon, ROOT_COUNTED) / RUNS if declared is None else declared
 
 
@@ -58,7 +62,11 @@ class Floor:
     @classmethod
     def of(cls, dataset: Dataset, root: Account) -> Floor:
         """The floor of a dataset under this root. Depends on limits only, never on what was spent."""
-        epsilon = epsilon_min(dataset, root)
+        return cls.of_root(epsilon_min(dataset, root), root)
+
+    @classmethod
+    def of_root(cls, epsilon: Fraction, root: Account) -> Floor:
+        """The floor that is this epsilon of the root."""
         share = min(epsilon / root.limit.epsilon, Fraction(1))
         branches = root.branches
         return cls(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 from accountant.account import Account, Limit
 from privacy.numbers import decimal_text
@@ -23,8 +24,10 @@ __all__ = [
     "SecondRoot",
     "SharesFixed",
     "SharesOfPure",
+    "SmallWindow",
     "UnsuitableBudget",
     "UnsuitableLimit",
+    "UnsuitableWindow",
     "whose",
 ]
 
@@ -270,3 +273,42 @@ class UnsuitableLimit(Refusal):
     what = "could not change the limit of account {it.account}"
     why = "{it.rule}."
     instead = "Give a reason: <reason>"
+
+
+@dataclass(frozen=True, slots=True)
+class UnsuitableWindow(Refusal):
+    """The ledger does not take this window; `rule` is the one that it breaks."""
+
+    account: str
+    rule: str
+
+    code = "invalid_request"
+    usage = True
+    what = "could not set the window of account {it.account}"
+    why = "{it.rule}. Nothing was changed."
+    instead = "See: <windows>"
+
+
+@dataclass(frozen=True, slots=True)
+class SmallWindow(Refusal):
+    """What one window brings holds no answer that reads rows; epsilon of the account, and of the root."""
+
+    account: str
+    brings: Fraction
+    least: Fraction
+
+    code = "invalid_request"
+    usage = True
+    what = "could not set the window: one window is too small for any answer"
+    why = "It brings epsilon {it.part}; an answer that reads rows takes at least {it.floor} of the root (epsilon_min)."
+    instead = "Choose fewer slices, longer windows or a larger amount."
+
+    @property
+    def part(self) -> str:
+        """What one window brings."""
+        return decimal_text(self.brings, places=12, up=False)
+
+    @property
+    def floor(self) -> str:
+        """The least price."""
+        return decimal_text(self.least, places=12)

@@ -13,6 +13,7 @@ from accountant.beside import Beside
 from accountant.errors import AccountChanged, AccountExists, AccountExpired, AccountFrozen, UnknownAccount
 from accountant.filter import DEFAULT_SHARES
 from accountant.ledger import Ledger, new_account_id
+from accountant.window import WindowWish
 from privacy.numbers import decimal_text
 from server.administration.budget_refusals import (
     AmbiguousAccount,
@@ -33,6 +34,8 @@ from server.administration.budget_refusals import (
     UnsuitableLimit,
 )
 from server.administration.refusal import ActRefused, NoDataset, NoPrincipal
+from server.administration.statements import lifetime_body, projection_body, window_body
+from server.administration.window_worth import require_worth
 from server.store.registry import Registry
 
 __all__ = [
@@ -78,6 +81,7 @@ class OpenBudget:
     principal: str | None = None
     parent: str | None = None
     name: str | None = None
+    window: WindowWish | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +160,7 @@ class Budgets:
         """Opens an account and writes its grant. Errors: RequestDecided, of what was `asked`.
 
         Refused: DeltaOfPure, DeltaNeeded, SharesOfPure, NoDataset, NoPrincipal, NoParent, NoRoot, SecondRoot,
-        SecondAccount, FrozenAccount (that above it), UnsuitableBudget.
+        SecondAccount, FrozenAccount (that above it), UnsuitableBudget, SmallWindow.
         """
         limit = _limit(request.epsilon, request.delta, request.filter, dataset=request.dataset)
         if request.shares is not None and request.filter is FilterKind.PURE:
@@ -166,6 +170,8 @@ class Budgets:
             self.require_principal(request.principal)
         parent = self._parent(request, limit)
         try:
+            if request.window is not None:
+                self._require_worth(request, request.window, limit, parent)
             return self.ledger.create_account(
                 dataset=request.dataset,
                 parent=parent,
@@ -175,6 +181,7 @@ class Budgets:
                 filter=request.filter,
                 shares=request.shares or DEFAULT_SHARES,
                 space=self._space(request.dataset),
+                window=request.window,
                 actor=actor,
                 id=new_account_id() if asked is None else asked.account,
                 request=None if asked is None else asked.request,
@@ -186,6 +193,21 @@ class Budgets:
             raise ActRefused(FrozenAccount(ended.account)) from None
         except ValueError as error:
             raise ActRefused(UnsuitableBudget(request.dataset, str(error))) from None
+
+    def _require_worth(self, request: OpenBudget, wish: WindowWish, limit: Limit, parent: str | None) -> None:
+        opened = Account.opened(
+            id="",
+            dataset=request.dataset,
+            parent=parent,
+            principal=request.principal,
+            name="",
+            limit=limit,
+            filter=request.filter,
+            shares=request.shares or DEFAULT_SHARES,
+            created=self.ledger.time(),
+        )
+        root = opened if parent is None else self.ledger.path(parent)[-1]
+        require_worth(wish, opened, root, ledger=self.ledger, registry=self.registry)
 
     def change(self, request: ChangeBudget, *, actor: str, asked: AskedFor | None = None) -> Account:
         """Raises or lowers a limit, with an adjustment that names actor and reason. What was spent stays spent.
@@ -362,6 +384,9 @@ def account_body(account: Account) -> dict[str, object]:
             "epsilon": decimal_text(max(account.remaining_epsilon(), Fraction(0)), places=12, up=False),
             "delta": decimal_text(account.remaining_delta(), up=False),
         },
+        "lifetime": lifetime_body(account),
+        "window": window_body(account),
+        "projection": projection_body(account),
         "frozen": account.frozen,
         "expires": None if account.expires is None else account.expires.isoformat(),
     }

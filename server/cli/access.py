@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from accountant.filter import DELTA_MAX, EPSILON_MAX, DeltaShares, FilterKind
+from server.cli.budget_windows import statement_lines
 from server.cli.client import Remote
 from server.cli.failure import CommandFailed, UsageError
 from server.cli.options import Here, amount, operator, option
@@ -302,7 +303,11 @@ def show_budgets(
         everything = _in_ledger(place, dataset, principal)
     wanted = {"dataset": dataset, "principal": principal}
     found = [item for item in everything if all(value in (None, item[name]) for name, value in wanted.items())]
-    lines = [_budget_table(found)] if found else ["There is no budget of yours on this server. Ask an administrator."]
+    lines = (
+        [_budget_table(found), *statement_lines(found)]
+        if found
+        else ["There is no budget of yours on this server. Ask an administrator."]
+    )
     if found and not elsewhere:
         lines += ["The root bounds what all analysts of a dataset learn together; an account below is one analyst's."]
     elif not elsewhere:

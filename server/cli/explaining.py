@@ -170,6 +170,7 @@ _COMMANDS = {
     "budgets": "noisegate budget show",
     "budgets_of": "noisegate budget show --dataset {it.dataset}",
     "change_account": "--account {it.account}",
+    "windows": "noisegate budget window --help",
     "change_other": "noisegate budget set without --account",
     "change_root": "noisegate budget set without --principal and --parent",
     "change_root_of": "noisegate budget set --dataset {it.dataset} --epsilon MORE --delta D --reason WHY",

@@ -20,6 +20,7 @@ from server.cli import (
     auditing,
     backups,
     batches,
+    budget_windows,
     care,
     dashboards,
     datasets,
@@ -99,7 +100,8 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "request approve": requests.approve, "request reject": requests.reject, "request withdraw": requests.withdraw,
     "team spent": team.spent, "team running-out": team.running_out, "team left": team.left,
     "team stop": team.stop, "team resume": team.resume,
-    "budget set": access.set_budget, "budget show": access.show_budgets,
+    "budget set": access.set_budget, "budget window": budget_windows.set_window,
+    "budget show": access.show_budgets,
 }  # fmt: skip
 GROUPS = {
     "dataset": "Check, attach, profile, list and remove datasets.",

@@ -6,6 +6,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from accountant.account import Account
+from accountant.entry import from_micros
 from mechanisms.released_table import ReleasedTable
 from privacy.composition import compose
 from privacy.events import Event
@@ -13,7 +14,7 @@ from privacy.loss import Loss
 from privacy.numbers import decimal_text
 from privacy.refusal import Finding
 from privacy.release import NormNote
-from server.errors import exhausted_words, finding_body
+from server.errors import exhausted_words, finding_body, window_words
 from server.estimands import counts_of, estimand, what_is_cut
 from server.journey.charges import wish_of
 from server.journey.held import stored_table
@@ -295,7 +296,15 @@ def _stored_tables(prepared: Prepared, quote: Quote, question: Question) -> dict
 def _exhausted(quote: Quote) -> dict[str, object]:
     """Why a query would be refused that the budget does not cover, in the words of that refusal."""
     assert quote.priced is not None
-    why, instead = exhausted_words(None, delta_that_fits(quote.path, quote.priced.loss))
+    loss = quote.priced.loss
+    why, instead = exhausted_words(None, delta_that_fits(quote.path, loss))
+    # As the ledger asks: the root first. Of an account that is not the payer's own only its turn is said.
+    refusing = next((account for account in reversed(quote.path) if not account.admits(loss)), None)
+    if refusing is not None and refusing.window is not None:
+        available = refusing.available_at(loss) if refusing is quote.path[0] else None
+        moments = (None if at is None else from_micros(at) for at in (available, refusing.window.next_turn()))
+        words, waiting = window_words(*moments)
+        why, instead = f"{why}{words}", (*waiting, *instead)
     return finding_body(
         Finding(code="budget_exhausted", what="the budget does not cover this query", why=why, instead=instead)
     )

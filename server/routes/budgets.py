@@ -16,6 +16,7 @@ from privacy import conversions
 from privacy.numbers import ATTO, PICO, decimal_text
 from privacy.policy import Dataset, Sharing
 from server.administration.budgets import Budgets, ChangeBudget, OpenBudget, account_body, budget_tag
+from server.administration.windows import ChangeWindow, Windows
 from server.auth import Caller, roles, services_of
 from server.once import ONCE_TEXT, once
 from server.preconditions import if_match
@@ -30,8 +31,9 @@ from server.routes.common import (
 )
 from server.routes.sight import visible_account
 from server.services import Services
+from server.wire.account_requests import BudgetBody, BudgetChangeBody, WindowBody
 from server.wire.answers import BudgetAnswer, BudgetList, EntryList
-from server.wire.requests import DATASET_PATTERN, BudgetBody, BudgetChangeBody
+from server.wire.requests import DATASET_PATTERN
 
 __all__ = ["EXAMPLE_BUDGET", "budget_body", "membership_guess", "router"]
 
@@ -60,6 +62,16 @@ EXAMPLE_BUDGET = {
     "reserved": False,
     "queries_left": 95,
     "membership_guess": "1",
+    "lifetime": {
+        "loss": {"epsilon": "0.5", "delta": "0"},
+        "remaining": {"epsilon": "9.5", "delta": "0.00000015"},
+    },
+    "window": None,
+    "projection": {
+        "in_a_year": "6.083333333334",
+        "exhausted_on": "2027-07-24",
+        "grounds": {"days": 30, "loss": "0.5"},
+    },
     "frozen": False,
     "expires": None,
     "created": "2026-01-01T00:00:00+00:00",
@@ -187,6 +199,7 @@ async def create_budget(request: Request, caller: Annotated[Caller, Depends(role
         principal=body.principal,
         parent=body.parent,
         name=body.name,
+        window=None if body.window is None else body.window.wish(),
     )
 
     def create() -> Response:
@@ -201,13 +214,18 @@ async def create_budget(request: Request, caller: Annotated[Caller, Depends(role
     "/v1/budgets/{budget_id}",
     **describe(
         "changeBudget",
-        "Change a budget's limit",
-        "Audited with actor and reason. What was spent stays spent; a limit below it admits nothing more. With the "
+        "Change a budget's limit or window",
+        "Audited with actor and reason. What was spent stays spent; a limit below it admits nothing more. A window "
+        "says when how much of the limit may be spent; a request changes one of the two. With the "
         "header `If-Match` and the `ETag` of the budget that you read, a change that somebody else made in between is "
         "412 and not lost.",
         tag="Budgets",
         body=BudgetChangeBody,
-        body_examples={"raise": {"limit": {"epsilon": "12", "delta": "0.000001"}, "reason": "Second study phase"}},
+        body_examples={
+            "raise": {"limit": {"epsilon": "12", "delta": "0.000001"}, "reason": "Second study phase"},
+            "slices": {"window": {"kind": "monthly", "slices": 12}, "reason": "One part each month"},
+            "no window": {"window": "none", "reason": "The study ends"},
+        },
         answers={200: (BudgetAnswer, EXAMPLE_BUDGET)},
         headers={"ETag": _ETAG_TEXT},
         problems=("not_found", "conflict", "precondition_failed"),
@@ -221,14 +239,23 @@ async def change_budget(
     """PATCH /v1/budgets/{budget_id}."""
     services = services_of(request)
     body, _ = await body_of(request, BudgetChangeBody)
-    change = ChangeBudget(
-        account=account.id,
-        epsilon=body.limit.epsilon,
-        delta=body.limit.delta,
-        reason=body.reason,
-        expected=if_match(request),
-    )
-    changed = await in_thread(lambda: _budgets(services).change(change, actor=caller.name))
+    budgets, expected = _budgets(services), if_match(request)
+
+    def change() -> Account:
+        if body.limit is None:
+            wish = body.window.wish() if isinstance(body.window, WindowBody) else None
+            window = ChangeWindow(account=account.id, wish=wish, reason=body.reason, expected=expected)
+            return Windows(budgets).change(window, actor=caller.name)
+        limit = ChangeBudget(
+            account=account.id,
+            epsilon=body.limit.epsilon,
+            delta=body.limit.delta,
+            reason=body.reason,
+            expected=expected,
+        )
+        return budgets.change(limit, actor=caller.name)
+
+    changed = await in_thread(change)
     return json_response(budget_body(services, changed), headers={"ETag": _quoted(changed)})
 
 

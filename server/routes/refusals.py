@@ -41,6 +41,7 @@ _ROUTES = {
     "reread_account": _REREAD.format("/v1/budgets/{it.account}"),
     "reread_dataset": _REREAD.format("/v1/datasets/{it.name}"),
     "role": '"role"',
+    "windows": 'docs/accounting.md, "Windows"',
     "small_delta": '"0.000001"',
 }
 """What the words of refusals call fields and routes."""

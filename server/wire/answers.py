@@ -16,6 +16,8 @@ from server.wire.words import (
     ScopeWord,
     State,
     StateWord,
+    WindowKindWord,
+    WindowModeWord,
 )
 
 __all__ = [
@@ -275,6 +277,54 @@ class ReleaseAnswer(BaseModel):
     release: object = Field(description="The noisy table: columns, rows, error bars, mechanisms.")
 
 
+class AccountLifetime(AnswerModel):
+    """What a budget has lost of its limit since it was opened, and what is left of it, whatever its window says."""
+
+    loss: Amount
+    remaining: Amount
+
+
+class WindowTurn(AnswerModel):
+    """When the next window begins, and the epsilon that it brings."""
+
+    at: str
+    epsilon: str
+
+
+class AccountWindow(AnswerModel):
+    """A budget's window now, by the calendar in UTC. Amounts are in the epsilon of the budget's own limit."""
+
+    kind: WindowKindWord
+    mode: WindowModeWord = Field(
+        description="`slices`: equal parts of the limit unlock one after another; `reset`: each window has its own "
+        "amount, and losses of windows add up to the limit."
+    )
+    first: str = Field(description="The first day of the first window.")
+    slices: int | None
+    limit: Amount | None = Field(description="The amount of one window, in mode `reset`.")
+    begins: str
+    ends: str
+    unlocked: int | None = Field(description="How many slices may be spent by now.")
+    loss: Amount = Field(description="What was lost in this window.")
+    remaining: Amount = Field(description="What may be spent now.")
+    next: WindowTurn | None = Field(description="The next window that brings something; null after the last one.")
+
+
+class ProjectionGrounds(AnswerModel):
+    """What a projection rests on: the days since the budget was opened, and what was lost in them."""
+
+    days: int
+    loss: str
+
+
+class Projection(AnswerModel):
+    """Where the pace until now leads to, if it stays."""
+
+    in_a_year: str = Field(description="Epsilon lost of the limit in a year from now, at most the limit.")
+    exhausted_on: str | None = Field(description="The day on which nothing is left; null where none is in sight.")
+    grounds: ProjectionGrounds
+
+
 class BudgetAnswer(AnswerModel):
     """An account: limit, what is spent of it, and what that means."""
 
@@ -292,7 +342,10 @@ class BudgetAnswer(AnswerModel):
     )
     limit: Amount
     used_share: str = Field(description="From 0 to 1: the least used share over the branches that are alive.")
-    remaining: Amount
+    remaining: Amount = Field(description="What may be spent now: of the limit, what the window lets through.")
+    lifetime: AccountLifetime
+    window: AccountWindow | None = Field(description="Null where the whole limit may be spent at any time.")
+    projection: Projection
     reserved: bool = Field(description="Whether queries of this account are in flight.")
     queries_left: int | None = Field(
         description="How many queries at the dataset's default price this budget still affords; one above it may "

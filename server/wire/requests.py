@@ -8,14 +8,14 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
 
-from accountant.filter import DEFAULT_SHARES, DELTA_MAX, EPSILON_MAX, DeltaShares, FilterKind
+from accountant.filter import DELTA_MAX, EPSILON_MAX
 from privacy.bounds import BOUND_MAX, AskedContribution
 from privacy.numbers import ATTO, PICO, parse_decimal
 from server.administration.budgets import REASON_MAX
 from server.body import NOT_TEXT
 from server.scopes import Scope
 from server.store.people import GRACE_MINUTES_MAX
-from server.wire.words import FilterWord, MechanismWord, NoiseWord, ReuseWord, RoleWord, ScopeWord
+from server.wire.words import MechanismWord, NoiseWord, ReuseWord, RoleWord, ScopeWord
 
 __all__ = [
     "ACCOUNT_PATTERN",
@@ -25,8 +25,6 @@ __all__ = [
     "SQL_LENGTH_MAX",
     "WAIT_MS_DEFAULT",
     "WAIT_MS_MAX",
-    "BudgetBody",
-    "BudgetChangeBody",
     "DatasetBody",
     "EstimateBody",
     "KeyBody",
@@ -359,53 +357,6 @@ class LimitBody(RequestModel):
 
     epsilon: Epsilon
     delta: Delta = Fraction(0)
-
-
-class DeltaSharesBody(RequestModel):
-    """What of an account's delta is for which noise, in whole percent that add up to 100."""
-
-    gaussian: Percent
-    concentrated: Percent
-    mixed: Percent = 0
-    groups: Percent
-
-    @model_validator(mode="after")
-    def _whole(self) -> DeltaSharesBody:
-        self.shares()
-        return self
-
-    def shares(self) -> DeltaShares:
-        """As the accountant has it. Raises ValueError where they do not add up to 100."""
-        return DeltaShares(gaussian=self.gaussian, concentrated=self.concentrated, mixed=self.mixed, groups=self.groups)
-
-
-class BudgetBody(RequestModel):
-    """A new account. Without principal and parent it is the dataset's root, which bounds everybody together."""
-
-    dataset: Annotated[str, Field(pattern=DATASET_PATTERN, description="Name of the dataset.")]
-    principal: Annotated[Name | None, Field(description="Who may spend from it; null for a root or a group.")] = None
-    parent: Annotated[AccountId | None, Field(description="Account above; the dataset's root by default.")] = None
-    name: Annotated[str | None, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")] = None
-    limit: LimitBody
-    filter: Annotated[FilterWord, Field(description="How losses add up. Cannot be changed later.")] = (
-        FilterKind.APPROXIMATE
-    )
-    delta_shares: Annotated[
-        DeltaSharesBody | None,
-        Field(
-            description="How its delta is divided: for Gaussian noise, for noise that is counted as concentrated, for "
-            "Laplace and Gaussian noise together, and for showing groups that are not public. By default "
-            f"{DEFAULT_SHARES.gaussian}, {DEFAULT_SHARES.concentrated}, {DEFAULT_SHARES.mixed} and "
-            f"{DEFAULT_SHARES.groups} percent. Cannot be changed later; a pure account has none."
-        ),
-    ] = None
-
-
-class BudgetChangeBody(RequestModel):
-    """Another limit for an account, with the reason that the ledger keeps."""
-
-    limit: LimitBody
-    reason: Annotated[str, Field(min_length=1, max_length=REASON_MAX, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
 
 class PrincipalBody(RequestModel):

@@ -11,6 +11,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from accountant.account import FilterKind
+from accountant.calendar import WindowKind, WindowMode
 from accountant.request import Reuse
 from accountant.simulation import Kind, Standing
 from accountant.states import QueryStatus
@@ -61,6 +62,8 @@ __all__ = [
     "VerdictWord",
     "Weekday",
     "WeekdayWord",
+    "WindowKindWord",
+    "WindowModeWord",
 ]
 
 
@@ -146,6 +149,8 @@ class _OneOf:
 RoleWord = Annotated[Role, _OneOf(Role)]
 ScopeWord = Annotated[Scope, _OneOf(Scope)]
 FilterWord = Annotated[FilterKind, _OneOf(FilterKind)]
+WindowKindWord = Annotated[WindowKind, _OneOf(WindowKind)]
+WindowModeWord = Annotated[WindowMode, _OneOf(WindowMode)]
 KindWord = Annotated[Kind, _OneOf(Kind)]
 MethodWord = Annotated[Method, _OneOf(Method)]
 StandingWord = Annotated[Standing, _OneOf(Standing)]

@@ -14,11 +14,12 @@ import pytest
 
 from accountant import rows
 from accountant.account import Account
+from accountant.calendar import ACKNOWLEDGEMENT, WindowKind, WindowMode, begin_of, number_at
 from accountant.entry import from_micros, to_micros
 from accountant.errors import BudgetExhausted
 from accountant.filter import fits
 from accountant.ledger import Ledger
-from accountant.window import ACKNOWLEDGEMENT, View, WindowKind, WindowMode, WindowWish, begin_of, number_at
+from accountant.window import View, WindowWish
 from tests.accountant.exported import Program
 from tests.accountant.making import analyst, core, gaussian, laplace, limit, request, root, spend
 from tests.clocks import Clock
