@@ -9,7 +9,7 @@ from collections.abc import Collection
 from typing import TypeVar
 
 from accountant.account import Account, DeltaShares, FilterKind, Limit
-from accountant.beside import Beside
+from accountant.beside import Agreed, Beside
 from accountant.entry import to_micros
 from accountant.filter import DEFAULT_SHARES
 from accountant.freezing import BesideFrozen, End, Freeze, Unfreeze
@@ -129,13 +129,15 @@ class Accounts(Reads):
         expected: int | None = None,
         request: str | None = None,
         beside: Beside | None = None,
+        agreed: Agreed | None = None,
     ) -> Account:
         """Raises or lowers a limit, with an `adjust` entry; the budgets of the branches follow from the new limit.
 
         What was spent stays. An account that has spent more than a lowered limit admits nothing. The guarantee of an
         account is that of its greatest epsilon and its greatest delta ever, because each branch's budget grows with
         both (README.md of this room). `expected` is the revision that the caller has seen; `request` and `beside` are
-        as for `create_account`. Errors: UnknownAccount;
+        as for `create_account`; `agreed` is the proposal that `actor` confirms, which ends with the change.
+        Errors: UnknownAccount;
         AccountChanged when the revision is another one, AccountFrozen; ValueError for an unsuitable limit or an empty
         reason.
         """
@@ -150,6 +152,7 @@ class Accounts(Reads):
                 expected=expected,
                 request=request,
                 beside=beside,
+                agreed=agreed,
             )
         )
 

@@ -67,6 +67,7 @@ WATCHED: Final[Mapping[str, Watched]] = {
     "principals": Watched("name"),
     "api_keys": Watched("id", frozenset({"last_used_day"})),
     "dataset_versions": Watched("sequence"),
+    "proposals": Watched("id"),
     "webhooks": Watched("id", frozenset({"sealed"})),
 }
 """Tables of the registry. What a webhook has sealed is encrypted anew when the secret changes, and is authenticated."""

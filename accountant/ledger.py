@@ -19,6 +19,7 @@ from sqlalchemy.exc import DBAPIError
 
 from accountant.accounts import Accounts, new_account_id, require_text
 from accountant.acts import hash_at
+from accountant.beside import Agreed
 from accountant.connection import open_engine, parse_url, sqlite_path
 from accountant.continuity import Continuity, Head, OpenedFile
 from accountant.entry import from_micros, utc_now
@@ -242,10 +243,11 @@ class Ledger(Accounts, History):
         """Whether the last writing of the mark did not succeed: a restored backup might go unnoticed."""
         return self._high_water is not None and self._high_water.failed
 
-    def acknowledge_restore(self, *, actor: str, reason: str) -> None:
+    def acknowledge_restore(self, *, actor: str, reason: str, agreed: Agreed | None = None) -> None:
         """Accepts that charges were forgotten, and records who said so and why in every root account.
 
-        Nothing is given back by this; whoever knows what was spent lowers the limits as well.
+        Nothing is given back by this; whoever knows what was spent lowers the limits as well. `agreed` is the proposal
+        that `actor` confirms, which ends with it.
         Errors: ValueError when the ledger is not behind or a text is missing.
         """
         require_text(actor)
@@ -258,7 +260,8 @@ class Ledger(Accounts, History):
             self._announce()
         # Past the check of `_write`: the ledger is behind for everybody else until this is durable.
         known = self._high_water.read_epoch() if self._high_water is not None else 0
-        self._writer.submit(Acknowledge(actor=actor, reason=reason, lost=self._behind, epoch=max(known, self._latest)))
+        epoch = max(known, self._latest)
+        self._writer.submit(Acknowledge(actor=actor, reason=reason, lost=self._behind, agreed=agreed, epoch=epoch))
         self._behind = None
         with self._read() as connection:
             head = _head(connection)

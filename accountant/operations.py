@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from accountant.account import Account
 from accountant.batch import Batch, Needs
-from accountant.beside import Beside
+from accountant.beside import Agreed, Beside
 from accountant.calendar import number_at
 from accountant.entry import EMPTY, GENESIS, ZERO, Kept, body_hash, canonical_json, limit_json, shares_json
 from accountant.errors import (
@@ -164,6 +164,7 @@ class ChangeLimit:
     expected: int | None = None
     request: str | None = None
     beside: Beside | None = None
+    agreed: Agreed | None = None
     name: str = "change_limit"
     query_ids: tuple[str, ...] = ()
 
@@ -197,6 +198,9 @@ class ChangeLimit:
         }
         if self.request is not None:
             details["request"] = self.request
+        if self.agreed is not None:
+            details["agreed"] = self.agreed.told()
+            batch.write_beside(self.agreed.beside)
         batch.write_beside(self.beside)
         batch.set_limit(state, self.limit, branches)
         batch.add_entry(state, EntryKind.ADJUST, query_id=None, details=canonical_json(details))
@@ -413,6 +417,7 @@ class Acknowledge:
     actor: str
     reason: str
     lost: dict[str, Json]
+    agreed: Agreed | None = None
     epoch: int = 0
     """The ledger's time as it was known before: what comes after is not earlier."""
     name: str = "acknowledge"
@@ -432,6 +437,9 @@ class Acknowledge:
             "lost": self.lost,
             "reason": self.reason,
         }
+        if self.agreed is not None:
+            details["agreed"] = self.agreed.told()
+            batch.write_beside(self.agreed.beside)
         for root in sorted(batch.roots(), key=lambda account: account.id):
             batch.add_entry(root, EntryKind.ADJUST, query_id=None, details=canonical_json(details))
 

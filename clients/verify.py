@@ -809,6 +809,10 @@ class Verifier:
 
     def _adjusted(self, line: Line, account: Account, details: Line) -> None:
         when, who, why = day(line["created"]), details.get("actor", "?"), details.get("reason", "")
+        if "agreed" in details:
+            agreed = details["agreed"]
+            how = ", sole administrator" if agreed["sole"] else ""
+            who = f"{who} (proposed by {agreed['proposed_by']}{how})"
         name = f"{account.dataset}, account {account.name} ({line['account']})"
         if details["action"] in ("limit", "join"):
             before = [Fraction(details["from"][one]) * unit for one, unit in (("epsilon", PICO), ("delta", ATTO))]

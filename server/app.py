@@ -46,6 +46,7 @@ from server.routes import (
     monitors,
     operations,
     people,
+    proposals,
     queries,
     releases,
     statistics,
@@ -132,7 +133,7 @@ def create_app(settings: Settings, *, services: Services | None = None, build: S
         },
     )
     paid = (queries, batches, releases, monitors, streams, models, statistics, synthetic)
-    spent = (budgets, lending, budget_requests, team, accounting, audit)
+    spent = (budgets, lending, budget_requests, proposals, team, accounting, audit)
     for module in (*paid, dashboards, webhooks, *spent, datasets, collectors, people, operations):
         for route in module.router.routes:
             app.router.routes.append(route)

@@ -228,11 +228,14 @@ def _tokens(settings: Settings, registry: Registry) -> TokenSteps | None:
     return open_tokens(settings, registry, clock=time.monotonic)
 
 
-def _requests(ledger: Ledger, registry: Registry, catalogue: ServedDatasets, seal: Seal) -> BudgetRequests:
+def _requests(
+    ledger: Ledger, registry: Registry, catalogue: ServedDatasets, seal: Seal, *, raises_need_two: bool
+) -> BudgetRequests:
     def served() -> list[str]:
         return sorted([*(dataset.name for dataset in catalogue.all()), *catalogue.unavailable()])
 
-    return BudgetRequests(ledger, registry, Budgets(ledger, registry, served), seal)
+    budgets = Budgets(ledger, registry, served, raises_need_two=raises_need_two)
+    return BudgetRequests(ledger, registry, budgets, seal)
 
 
 def _dashboards(secret: bytes, ledger: Ledger, registry: Registry, journey: Journey) -> Dashboards:
@@ -298,7 +301,9 @@ def build_services(settings: Settings) -> Services:
             webhooks=_webhooks(settings, registry, Seal(secret, WEBHOOKS)),
             dashboards=_dashboards(secret, ledger, registry, journey),
             tokens=_tokens(settings, registry),
-            requests=_requests(ledger, registry, catalogue, Seal(secret, REQUESTS)),
+            requests=_requests(
+                ledger, registry, catalogue, Seal(secret, REQUESTS), raises_need_two=settings.raises_need_two
+            ),
             checks=_checks(private, shell, ledger, catalogue),
             sql_matrix=sql_matrix(),
             incidents=incidents,

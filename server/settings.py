@@ -11,6 +11,7 @@ import os
 import secrets
 import tomllib
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit
@@ -84,6 +85,15 @@ class Settings(BaseSettings):
     key_secret_file: Path | None = Field(None, description="File that holds key_secret.")
     old_snapshots_minutes: int = Field(
         60, ge=5, le=525_600, description="How long a copy of data is kept that no dataset serves any more."
+    )
+    adjust_max_epsilon: Decimal = Field(
+        Decimal(1), ge=0, le=1_000, description="Most epsilon by which one adjustment raises or lowers a limit."
+    )
+    adjust_max_delta: Decimal = Field(
+        Decimal("0.000001"), ge=0, le=Decimal("0.01"), description="Most delta by which one adjustment does."
+    )
+    raises_need_two: bool = Field(
+        False, description="Whether only two administrators raise a limit above those that its account had."
     )
     key_days: int = Field(365, ge=1, le=3650, description="Life of an API key when its creator names none.")
 

@@ -33,6 +33,7 @@ from server.administration.budget_refusals import (
     UnsuitableBudget,
     UnsuitableLimit,
 )
+from server.administration.proposal_refusals import NeedsTwo
 from server.administration.refusal import ActRefused, NoDataset, NoPrincipal
 from server.administration.statements import lifetime_body, projection_body, window_body
 from server.administration.window_worth import require_worth
@@ -155,6 +156,8 @@ class Budgets:
     ledger: Ledger
     registry: Registry
     served: Callable[[], Iterable[str]]
+    raises_need_two: bool = False
+    """Whether one administrator alone raises no limit above those that the account had."""
 
     def open(self, request: OpenBudget, *, actor: str, asked: AskedFor | None = None) -> Account:
         """Opens an account and writes its grant. Errors: RequestDecided, of what was `asked`.
@@ -213,7 +216,7 @@ class Budgets:
         """Raises or lowers a limit, with an adjustment that names actor and reason. What was spent stays spent.
 
         Errors: RequestDecided, of what was `asked`.
-        Refused: NoAccount, DeltaOfPure, DeltaNeeded, ChangedBudget, FrozenAccount, UnsuitableLimit.
+        Refused: NoAccount, DeltaOfPure, DeltaNeeded, NeedsTwo, ChangedBudget, FrozenAccount, UnsuitableLimit.
         """
         try:
             account = self.ledger.account(request.account)
@@ -221,6 +224,9 @@ class Budgets:
             raise ActRefused(NoAccount(request.account)) from None
         limit = _limit(request.epsilon, request.delta, account.filter, dataset=account.dataset)
         require_reason(request.reason, account.id)
+        higher = limit.epsilon > account.guarantee.epsilon or limit.delta > account.guarantee.delta
+        if self.raises_need_two and higher:
+            raise ActRefused(NeedsTwo(account.id))
         unconditional = request.expected in (None, ANY)
         if not unconditional and request.expected != budget_tag(account):
             raise ActRefused(ChangedBudget(account.id))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from accountant.ledger import Ledger
     from server.administration.budgets import Budgets
     from server.home import Home
+    from server.settings import Settings
     from server.store.registry import Registry
 
 __all__ = [
@@ -204,7 +205,7 @@ def list_keys(*, principal: str | None = option("--principal NAME", "Of this one
 
     with here.place().opened() as (settings, ledger, registry):
         if principal is not None:
-            _budgets(ledger, registry).require_principal(principal)
+            _budgets(ledger, registry, settings).require_principal(principal)
         found = People(registry, settings.key_days).keys(principal)
     rows = []
     for key, role in found:
@@ -253,10 +254,10 @@ def set_budget(
         account=account,
         reason=reason,
     )
-    with place.opened() as (_, ledger, registry):
+    with place.opened() as (settings, ledger, registry):
 
         def set_limit() -> Json:
-            done = _budgets(ledger, registry).set(wanted, actor=operator())
+            done = _budgets(ledger, registry, settings).set(wanted, actor=operator())
             return {"result": done.outcome.value, **account_body(done.account)}
 
         asked = {name: None if value is None else str(value) for name, value in asdict(wanted).items()}
@@ -335,20 +336,21 @@ def _in_ledger(place: Home, dataset: str | None, principal: str | None) -> list[
     """Every account of the home, as the API shows them. Errors: CommandFailed for a name that is not known."""
     from server.administration.budgets import account_body
 
-    with place.opened() as (_, ledger, registry):
+    with place.opened() as (settings, ledger, registry):
         accounts = ledger.accounts()
         if dataset is not None and dataset not in {account.dataset for account in accounts}:
-            _budgets(ledger, registry).require_dataset(dataset)
+            _budgets(ledger, registry, settings).require_dataset(dataset)
         if principal is not None:
-            _budgets(ledger, registry).require_principal(principal)
+            _budgets(ledger, registry, settings).require_principal(principal)
     return [account_body(account) for account in accounts]
 
 
-def _budgets(ledger: Ledger, registry: Registry) -> Budgets:
+def _budgets(ledger: Ledger, registry: Registry, settings: Settings) -> Budgets:
     from server.administration.budgets import Budgets
     from server.administration.registered import RegisteredDatasets
 
-    return Budgets(ledger, registry, RegisteredDatasets(registry).names)
+    two = settings.raises_need_two
+    return Budgets(ledger, registry, RegisteredDatasets(registry).names, raises_need_two=two)
 
 
 # Commands that make something new each time, carried out once as HTTP does

@@ -28,6 +28,7 @@ from server.cli import (
     models,
     monitors,
     preview,
+    proposals,
     requests,
     risk,
     serving,
@@ -100,6 +101,9 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "request approve": requests.approve, "request reject": requests.reject, "request withdraw": requests.withdraw,
     "team spent": team.spent, "team running-out": team.running_out, "team left": team.left,
     "team stop": team.stop, "team resume": team.resume,
+    "proposal list": proposals.list_proposals, "proposal restore": proposals.restore,
+    "proposal confirm": proposals.confirm, "proposal reject": proposals.reject,
+    "proposal withdraw": proposals.withdraw, "budget adjust": proposals.adjust,
     "budget set": access.set_budget, "budget window": budget_windows.set_window,
     "budget show": access.show_budgets,
 }  # fmt: skip
@@ -116,6 +120,7 @@ GROUPS = {
     "ledger": "The ledger as a file for auditors.",
     "request": "Ask for a budget, and decide who gets one.",
     "team": "An administrator's day: who spent, what runs out, what is left; stop somebody.",
+    "proposal": "What takes two administrators: list, confirm, reject and withdraw.",
     "budget": "How much may be spent, and what has been.",
 }
 

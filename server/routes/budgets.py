@@ -93,7 +93,8 @@ def _quoted(account: Account) -> str:
 
 
 def _budgets(services: Services) -> Budgets:
-    return Budgets(services.ledger, services.registry, services.served)
+    two = services.settings.raises_need_two
+    return Budgets(services.ledger, services.registry, services.served, raises_need_two=two)
 
 
 def _guarantee(services: Services, account: Account, dataset: Dataset | None) -> Limit:

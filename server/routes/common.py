@@ -142,6 +142,7 @@ def not_found(what: str) -> Problem:
 _LISTED = {kind.word: f"GET {kind.path}" for kind in ResourceKind} | {
     "webhook": "GET /v1/webhooks",
     "budget request": "GET /v1/budget-requests",
+    "proposal": "GET /v1/proposals",
     "query": "GET /v1/queries",
     "dashboard": "GET /v1/dashboards",
     "tile": "GET /v1/dashboards/{dashboard_id}",

@@ -12,6 +12,8 @@ __all__ = ["problem_of_act"]
 _REREAD = "Read it again: GET {0}. Then decide, and send its new ETag in If-Match."
 _ROUTES = {
     "account": "its identifier",
+    "adjust": "POST /v1/budgets/{it.account}:adjust",
+    "proposals": "GET /v1/proposals",
     "approximate": 'the filter "approximate"',
     "attach": "POST /v1/datasets",
     "budgets": "GET /v1/budgets",

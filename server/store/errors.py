@@ -12,6 +12,7 @@ RegistryError
 ├── NotStopped       the principal is not stopped, or may not be
 ├── RequestDecided   the request was decided before
 ├── TooManyTokens    the collector would have more tokens than one may have
+├── ProposalDecided  the proposal was decided, or its time is over
 ├── NotAlone         another process has the database open
 ├── TooManySecrets   keys are accepted under as many earlier secrets as may be
 ├── KeysUnavailable  the keys that tokens are checked with are not known at the moment
@@ -40,6 +41,7 @@ __all__ = [
     "NotReplaced",
     "NotStopped",
     "NotThere",
+    "ProposalDecided",
     "RegistryError",
     "RequestDecided",
     "TokenRefused",
@@ -62,6 +64,10 @@ class NameTaken(RegistryError):
 
 class NotThere(RegistryError):
     """There is no such principal, key or dataset."""
+
+
+class ProposalDecided(RegistryError, LedgerError):
+    """The proposal was decided before, or its time is over. An error of the ledger too, as `RequestDecided`."""
 
 
 class NotAlone(RegistryError):

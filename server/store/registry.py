@@ -16,6 +16,7 @@ from server.store.collectors import Collections
 from server.store.dashboards import DashboardRows
 from server.store.monitors import MonitorRows
 from server.store.people import People
+from server.store.proposals import ProposalRows
 from server.store.rotation import Rotations
 from server.store.shares import Shares
 from server.store.stops import StopRows
@@ -39,6 +40,7 @@ class Registry(
     BudgetRequestRows,
     DashboardRows,
     Rotations,
+    ProposalRows,
     Shares,
     Cancellations,
     StopRows,

@@ -40,6 +40,7 @@ __all__ = [
     "monitor_evaluations",
     "monitors",
     "principals",
+    "proposals",
     "rate_buckets",
     "replies",
     "resources",
@@ -292,6 +293,27 @@ budget_requests = Table(
 
 `epsilon` and `delta` are the whole limit that is asked for, or was given. Question, estimate and reason are encrypted.
 """
+
+proposals = Table(
+    "proposals",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("kind", String(32), nullable=False),
+    Column("subject", String(80), nullable=False),
+    Column("terms", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("proposer", String(64), nullable=False),
+    Column("created", String(32), nullable=False),
+    Column("expires", String(32), nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("decided", String(32)),
+    Column("decider", String(64)),
+    CheckConstraint("kind IN ('adjust', 'acknowledge_restore')", name="kind_known"),
+    CheckConstraint("state IN ('open', 'confirmed', 'rejected', 'withdrawn')", name="state_known"),
+    CheckConstraint("(state = 'open') = (decided IS NULL)", name="decided"),
+    Index("ix_proposals_state", "state", "created", "id"),
+)
+"""What one administrator proposes and another one confirms. `terms` is canonical JSON; acts vouch for each row."""
 
 stops = Table(
     "stops",

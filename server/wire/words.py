@@ -28,6 +28,7 @@ from server.resources.kinds import ResourceState
 from server.roles import Role
 from server.scopes import Scope
 from server.store.budget_requests import RequestState
+from server.store.proposals import ProposalKind, ProposalState
 from server.webhooks.events import EventType
 
 __all__ = [
@@ -48,6 +49,9 @@ __all__ = [
     "NoiseWord",
     "Outcome",
     "OutcomeWord",
+    "ProposalDecisionWord",
+    "ProposalKindWord",
+    "ProposalStateWord",
     "RequestStateWord",
     "ResourceStateWord",
     "ReuseWord",
@@ -171,6 +175,11 @@ FoundWord = Annotated[Found, _OneOf(Found)]
 ResourceStateWord = Annotated[ResourceState, _OneOf(ResourceState)]
 VerdictWord = Annotated[Verdict, _OneOf(Verdict)]
 EvaluationWord = Annotated[EvaluationOutcome, _OneOf(EvaluationOutcome)]
+ProposalKindWord = Annotated[ProposalKind, _OneOf(ProposalKind)]
+ProposalStateWord = Annotated[ProposalState, _OneOf(ProposalState)]
+ProposalDecisionWord = Annotated[
+    ProposalState, _OneOf(state for state in ProposalState if state is not ProposalState.OPEN)
+]
 RequestStateWord = Annotated[RequestState, _OneOf(RequestState)]
 DecisionWord = Annotated[RequestState, _OneOf(state for state in RequestState if state is not RequestState.OPEN)]
 TileStateWord = Annotated[TileState, _OneOf(TileState)]

@@ -50,6 +50,7 @@ POST   /v1/budgets                               admin
 GET    /v1/budgets/{budget_id}                   admin analyst auditor dashboard owner
 PATCH  /v1/budgets/{budget_id}                   admin
 GET    /v1/budgets/{budget_id}/entries           admin analyst auditor dashboard owner
+POST   /v1/budgets/{budget_id}:adjust            admin
 POST   /v1/budgets/{budget_id}:lend              admin analyst owner
 POST   /v1/budgets/{budget_id}:recall            admin analyst owner
 GET    /v1/capabilities                          admin analyst auditor dashboard owner
@@ -117,6 +118,10 @@ DELETE /v1/synthetic/{synthetic_id}              admin analyst owner
 POST   /v1/synthetic/{synthetic_id}:cancel       admin analyst owner
 GET    /v1/principals                            admin
 POST   /v1/principals                            admin
+POST   /v1/ledger:acknowledge-restore            admin
+GET    /v1/proposals                             admin auditor
+GET    /v1/proposals/{proposal_id}               admin auditor
+PATCH  /v1/proposals/{proposal_id}               admin
 POST   /v1/principals/{name}:resume              admin
 POST   /v1/principals/{name}:stop                admin
 GET    /v1/principals/{name}                     admin
