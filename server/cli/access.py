@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "accept_secret",
+    "budget_table",
     "create_key",
     "list_keys",
     "revoke_key",
@@ -265,7 +266,7 @@ def set_budget(
         made = ledger.account(done["id"])
     lines = [
         f"Account {made.id} of dataset {made.dataset} is {done['result']}: {whose(made)}, {made.filter.value}.",
-        _budget_table([account_body(made)]),
+        budget_table([account_body(made)]),
     ]
     if made.parent is None and done["result"] == "opened":
         lines += ["Next, somebody who may ask:", "  noisegate key create NAME --role analyst"]
@@ -305,7 +306,7 @@ def show_budgets(
     wanted = {"dataset": dataset, "principal": principal}
     found = [item for item in everything if all(value in (None, item[name]) for name, value in wanted.items())]
     lines = (
-        [_budget_table(found), *statement_lines(found)]
+        [budget_table(found), *statement_lines(found)]
         if found
         else ["There is no budget of yours on this server. Ask an administrator."]
     )
@@ -319,21 +320,28 @@ def show_budgets(
     here.show(found, lines, verbatim=True)
 
 
-def _budget_table(budgets: Sequence[Json]) -> str:
-    """Accounts as the API shows them: limits, what is used, and what remains."""
+def budget_table(budgets: Sequence[Json]) -> str:
+    """Accounts as the API shows them: limits, what is used, and what remains; each farther in than the one above."""
     head = ["dataset", "whose", "filter", "epsilon", "delta", "used", "epsilon left", "delta left", "account"]
-    return table(head, map(_budget_row, budgets), right=range(3, 8))
+    level: dict[str, int] = {}
+    for item in budgets:
+        # A server of an earlier version does not say what is above.
+        level[item["id"]] = level.get(item.get("parent") or "", -1) + 1
+    return table(head, [_budget_row(item, level[item["id"]]) for item in budgets], right=range(3, 8))
 
 
-def _budget_row(item: Json) -> list[str]:
+def _budget_row(item: Json, level: int) -> list[str]:
     amounts = [short(item[part][name]) for part in ("limit", "remaining") for name in ("epsilon", "delta")]
     whose, used = item["principal"] or f"({item['name']})", f"{float(item['used_share']) * 100:.1f} %"
     account = f"{item['id']} (frozen)" if item.get("frozen") else item["id"]
-    return [item["dataset"], whose, item["filter"], *amounts[:2], used, *amounts[2:], account]
+    if item.get("expires"):
+        account += f" (until {item['expires'][:10]})"
+    return [item["dataset"], "  " * level + whose, item["filter"], *amounts[:2], used, *amounts[2:], account]
 
 
 def _in_ledger(place: Home, dataset: str | None, principal: str | None) -> list[Json]:
     """Every account of the home, as the API shows them. Errors: CommandFailed for a name that is not known."""
+    from accountant.account import tree_order
     from server.administration.budgets import account_body
 
     with place.opened() as (settings, ledger, registry):
@@ -342,7 +350,7 @@ def _in_ledger(place: Home, dataset: str | None, principal: str | None) -> list[
             _budgets(ledger, registry, settings).require_dataset(dataset)
         if principal is not None:
             _budgets(ledger, registry, settings).require_principal(principal)
-    return [account_body(account) for account in accounts]
+    return [account_body(account) for account in tree_order(accounts)]
 
 
 def _budgets(ledger: Ledger, registry: Registry, settings: Settings) -> Budgets:

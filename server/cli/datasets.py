@@ -193,15 +193,20 @@ def add(*, file: Path = option("FILE", "A dataset file (YAML)."), here: Here) ->
             dataset = attach(catalogue, wanted, actor=operator())
             snapshot = open_snapshot(catalogue.snapshot(dataset))
         without_budget = not ledger.accounts(dataset=name)
+        shared = [account.dataset for account in ledger.accounts(space=dataset.space) if account.dataset != name]
     version = {"policy_version": dataset.policy_version, "data_version": dataset.data_version}
     noticed = place.wait_served(lambda served: served.get(name) == [*version.values()], seconds=_NOTICED_SECONDS)
     left_out = [] if snapshot is None else list(snapshot.report.left_out())
     versions = f"policy version {dataset.policy_version}, data version {dataset.data_version}"
     lines = [f"Dataset {name} is attached: {versions}.", *left_out_lines(snapshot)]
     lines += [_NOT_NOTICED] * (noticed is False)
+    if shared:
+        beside = ", ".join(sorted(set(shared)))
+        lines += [f"Its budgets share the root of unit space {dataset.space}, with those of {beside}."]
     if without_budget:
         lines += ["Whoever asks needs a budget for it:"]
-        lines += [f"  noisegate budget set --dataset {name} --epsilon 20 --delta 0.00001"]
+        if not shared:
+            lines += [f"  noisegate budget set --dataset {name} --epsilon 20 --delta 0.00001"]
         lines += [f"  noisegate budget set --dataset {name} --principal NAME --epsilon 5 --delta 0.000001"]
     here.show({"dataset": name, **version, "served": noticed, "left_out": left_out}, lines)
 

@@ -108,6 +108,13 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "limit.epsilon": "--limit-epsilon",
         "limit.delta": "--limit-delta",
     },
+    "/v1/budgets/*:lend": {
+        "principal": "--principal",
+        "limit.epsilon": "--epsilon",
+        "limit.delta": "--delta",
+        "expires": "--until",
+    },
+    "/v1/budgets/*:recall": {"reason": "--reason"},
     "/v1/principals/*:stop": {"reason": "--reason"},
     "/v1/principals/*:resume": {"reason": "--reason"},
     "/v1/webhooks": {"url": "ADDRESS", "events": "--event", "subjects": "--subject"},
@@ -125,7 +132,9 @@ def of_path(path: str) -> Mapping[str, str]:
     """The options of what is sent to a path; none where no command sends a body there."""
     path = path.removesuffix(":estimate")
     path = re.sub(r"\A(/v1/(?:monitors|streams|dashboards)/)[^/]+(?=/)", r"\1*", path)
-    path = re.sub(r"\A(/v1/(?:queries|principals)/)[^/]+(?=:(?:sharpen|stop|resume)\Z)", r"\1*", path)
+    path = re.sub(
+        r"\A(/v1/(?:queries|principals|budgets)/)[^/]+(?=:(?:sharpen|stop|resume|lend|recall)\Z)", r"\1*", path
+    )
     return FIELDS.get(_SAME.get(path, path), {})
 
 

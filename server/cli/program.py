@@ -25,6 +25,7 @@ from server.cli import (
     dashboards,
     datasets,
     doctor,
+    lending,
     models,
     monitors,
     preview,
@@ -106,6 +107,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "proposal withdraw": proposals.withdraw, "budget adjust": proposals.adjust,
     "budget set": access.set_budget, "budget window": budget_windows.set_window,
     "budget show": access.show_budgets,
+    "budget lend": lending.lend, "budget recall": lending.recall,
 }  # fmt: skip
 GROUPS = {
     "dataset": "Check, attach, profile, list and remove datasets.",

@@ -18,6 +18,7 @@ from server.cli.program import COMMANDS
 from server.wire.batches import BatchBody
 from server.wire.budget_requests import BudgetRequestBody
 from server.wire.dashboards import LinkBody
+from server.wire.lending import LendBody, ReasonBody
 from server.wire.model_requests import ModelBody
 from server.wire.monitor_requests import EvaluationBody, MonitorBody
 from server.wire.requests import QueryBody, SharpenBody, StopBody
@@ -47,6 +48,8 @@ SENT: dict[str, tuple[str, type[BaseModel]]] = {
     "team stop": ("/v1/principals/ann:stop", StopBody),
     "team resume": ("/v1/principals/ann:resume", StopBody),
     "request make": ("/v1/budget-requests", BudgetRequestBody),
+    "budget lend": ("/v1/budgets/b_1:lend", LendBody),
+    "budget recall": ("/v1/budgets/b_1:recall", ReasonBody),
 }
 OTHERS = {"--url", "--key", "--key-file", "--home", "--json", "--idempotency-key", "--estimate", "--file", "--format"}
 """Options that are no field of a body, or another way to give one."""

@@ -61,7 +61,7 @@ class House:
         """The path that pays for a question of the analyst."""
         admission = Mock(spec=Admission, _ledger=self.ledger, _served=self.catalogue)
         admission._beside = lambda found, _: found
-        question = Mock(dataset=dataset, principal="analyst", account=None)
+        question = Mock(dataset=dataset, principal="analyst", account=None, envelope=False)
         _, path = Admission.paying(admission, question)
         return [account.id for account in path]
 
