@@ -11,16 +11,16 @@ before it changes anything, so one that raises has no effect.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final
 
 from sqlalchemy import Connection, Table
+from sqlalchemy.exc import DBAPIError
 
 from accountant import faults
 from accountant.acts import continuing
 from accountant.beside import Beside
 from accountant.calendar import number_at
 from accountant.continuity import Continuity
-from accountant.direct import Direct
+from accountant.direct import Asked, Direct
 from accountant.entry import GENESIS, ZERO, Amounts, entry_hash
 from accountant.errors import IllegalTransition, UnknownAccount, UnknownQuery
 from accountant.filter import Branches, Limit
@@ -38,14 +38,12 @@ from accountant.rows import (
     ReadingRow,
     ReleaseHead,
 )
-from accountant.statements import Statements, Values
+from accountant.statements import Statements, Value, Values
 from accountant.states import EntryKind, QueryStatus
 from accountant.tables import accounts, entries, queries, readings, releases
 from accountant.window import Turn, Window
 
 __all__ = ["Batch", "Needs"]
-
-_NO_AMOUNTS: Final[Mapping[str, int]] = ZERO._asdict()
 
 
 class Batch:
@@ -77,7 +75,7 @@ class Batch:
         self._readings: dict[str, set[str]] = {}
         self._best_read: dict[tuple[str, str], ReleaseHead] = {}
         self._reading_rows: list[Values] = []
-        self._entry_rows: list[Values] = []
+        self._entry_rows: list[tuple[Value, ...]] = []
         self._release_rows: list[Values] = []
         self._limits_changed: list[AccountState] = []
         self._frozen_changed: list[AccountState] = []
@@ -379,19 +377,13 @@ class Batch:
             *(self.sequence, account.id, account_sequence, kind, query_id, amounts, details, self.now),
             *(previous, self.hash),
         )
-        row: Values = {
-            "sequence": self.sequence,
-            "account": account.id,
-            "account_sequence": account_sequence,
-            "kind": kind.value,
-            "query_id": query_id,
-            **(_NO_AMOUNTS if amounts is ZERO else amounts._asdict()),
-            "details": details,
-            "created": self.now,
-            "account_previous": previous,
-            "previous": self.hash,
-            "hash": digest,
-        }
+        # In the order of the table's columns: binding them by name takes half as long as writing the row.
+        self._entry_rows.append(
+            (
+                *(self.sequence, account.id, account_sequence, kind.value, query_id, *amounts, details, self.now),
+                *(previous, self.hash, digest),
+            )
+        )
         if amounts is not ZERO:
             if voids is None:
                 account.count(amounts, self.now)
@@ -404,7 +396,6 @@ class Batch:
         account.entries += 1
         account.hash = self.hash = digest
         account.changed = True
-        self._entry_rows.append(row)
 
     @property
     def empty(self) -> bool:
@@ -421,24 +412,30 @@ class Batch:
 
         Errors: LedgerBehind when the process's own row is not as its last durable batch left it.
         """
-        run, statements = self._direct.change, self._statements
-
-        # First, for every query refers to this row: when it is gone, that is the news, and no broken reference.
+        direct, statements = self._direct, self._statements
         mine = {
             "key": self.instance,
             "last_batch": self._continuity.batch,
             "new_batch": batch,
             "new_expires": expires,
         }
-        if self._accepts_loss:
-            run(statements.renew_instance, mine)
-        else:
-            self._continuity.check_instance(run(statements.update_instance, mine))
-        with self._direct.together():
-            self._write_rows(operations)
-            if self.sequence != self._began:
-                head = {"new_sequence": self.sequence, "new_hash": self.hash, "new_epoch": self.now}
-                run(statements.update_head, head)
+        renewed: Asked | None = None
+        try:
+            with direct.together():
+                # First, for every query refers to this row: when it is gone, that is the news, and no broken reference.
+                renewed = direct.ask(
+                    statements.renew_instance if self._accepts_loss else statements.update_instance, mine
+                )
+                self._write_rows(operations)
+                if self.sequence != self._began:
+                    head = {"new_sequence": self.sequence, "new_hash": self.hash, "new_epoch": self.now}
+                    direct.change(statements.update_head, head)
+        except DBAPIError:
+            if renewed is not None and renewed.changed == 0 and not self._accepts_loss:
+                self._continuity.lose_batches()
+            raise
+        if not self._accepts_loss:
+            self._continuity.check_instance(renewed.changed)
 
     def _write_rows(self, operations: Sequence[str]) -> None:
         """Everything that `store` writes between this process's row and the head."""
@@ -447,13 +444,14 @@ class Batch:
         new: tuple[tuple[Table, list[Values]], ...] = (
             (accounts, [account.row() for account in created]),
             (queries, [query.row() for query in self._queries.values() if query.new]),
-            (entries, self._entry_rows),
             (releases, self._release_rows),
             (readings, self._reading_rows),
         )
         for table, rows in new:
             if rows:
                 run(statements.insert[table], statements.rows(rows))
+        if self._entry_rows:
+            run(statements.insert[entries], statements.entries(self._entry_rows))
         moved = [query for query in self._queries.values() if query.changed and not query.new]
         if moved:
             ends: list[Values] = [

@@ -43,6 +43,11 @@ class Asked:
         with self._direct.failing():
             return list(self._cursor.fetchall())
 
+    @property
+    def changed(self) -> int:
+        """How many rows it changed, once it has run; below 0 before."""
+        return self._cursor.rowcount
+
     def read(self, make: Callable[..., Made]) -> list[Made]:
         """What `make` makes of the fields of each row."""
         return [make(*row) for row in self.rows()]
@@ -83,7 +88,7 @@ class Direct:
             self._fail(error)
 
     def ask(self, statement: str, parameters: Parameters = _NONE) -> Asked:
-        """Sends a statement that reads."""
+        """Sends a statement whose outcome is looked at afterwards."""
         try:
             cursor = self._driver.cursor()
             cursor.execute(statement, parameters)
@@ -99,8 +104,13 @@ class Direct:
         """What `make` makes of the fields of each row."""
         return [make(*row) for row in self.select(statement, parameters)]
 
-    def change(self, statement: str, parameters: Parameters | Sequence[Parameters] = _NONE) -> int:
-        """How many rows were changed. For several sets of parameters the statement is run with each of them."""
+    def change(
+        self, statement: str, parameters: Parameters | Sequence[Parameters] | Sequence[Sequence[object]] = _NONE
+    ) -> int:
+        """How many rows were changed. For several sets of parameters the statement is run with each of them.
+
+        Parameters without names are for SQLite alone.
+        """
         try:
             cursor = self._driver.cursor()
             if isinstance(parameters, Sequence):

@@ -28,6 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import ARRAY, LargeBinary, Text
 
+from accountant.direct import Parameters
 from accountant.entry import Amounts
 from accountant.states import EntryKind, QueryStatus
 from accountant.tables import accounts, acts, entries, instances, ledger_meta, queries, readings, releases
@@ -39,6 +40,7 @@ __all__ = [
     "Columns",
     "DialectKind",
     "Statements",
+    "Value",
     "Values",
     "hash_of",
     "statements_of",
@@ -270,6 +272,10 @@ class Statements:
             table: compiled(insert(table)) if self._sqlite else _insert_rows(table, dialect)
             for table in (accounts, queries, entries, releases)
         }
+        if self._sqlite:
+            places = ", ".join("?" for _ in entries.columns)
+            names = ", ".join(column.name for column in entries.columns)
+            self.insert[entries] = f"INSERT INTO {entries.name} ({names}) VALUES ({places})"
         self.insert[readings] = (
             compiled(insert(readings).prefix_with("OR IGNORE"))
             if self._sqlite
@@ -315,6 +321,13 @@ class Statements:
     def rows(self, rows: list[Values]) -> list[Values] | dict[str, str]:
         """The parameters of an `insert`, `update_queries` or `update_spent`: the rows, or one text of all of them."""
         return rows if self._sqlite else {"rows": _ROWS.encode(rows)}
+
+    def entries(self, rows: list[tuple[Value, ...]]) -> Parameters | Sequence[Sequence[Value]]:
+        """The parameters of the `insert` of entries, whose fields are in the order of their columns."""
+        if self._sqlite:
+            return rows
+        names = [column.name for column in entries.columns]
+        return {"rows": _ROWS.encode([dict(zip(names, row, strict=True)) for row in rows])}
 
     def _update(self, table: Table, names: Sequence[str]) -> str:
         """Sets columns of rows, each found by its `key`, to what the row has as `new_` with the column's name."""
