@@ -33,6 +33,7 @@ from accountant.request import Reserved, ReserveRequest, SharedAnswer, StoredRel
 from accountant.reserving import Repeat, Reserve, ReserveOutcome
 from accountant.states import QueryStatus
 from accountant.tables import SCHEMA, entries, instances, ledger_meta
+from accountant.watching import Watching
 from accountant.writer import Writer
 from privacy.values import Json
 
@@ -41,7 +42,7 @@ __all__ = ["Ledger", "checked_identity", "new_account_id", "utc_now"]
 Written = TypeVar("Written")
 
 
-class Ledger(Accounts, History):
+class Ledger(Accounts, History, Watching):
     """One ledger, opened for writing by one process. Safe to share between threads; not across a fork.
 
     Requires: the database was migrated (`migrations.upgrade`). `instance` is a name for people; every start gets an
@@ -237,6 +238,20 @@ class Ledger(Accounts, History):
     def behind(self) -> bool:
         """Whether the ledger is older than its high-water mark, or than it was while open, and refuses to write."""
         return self._behind is not None
+
+    @property
+    def recovered(self) -> int:
+        """How many queries of dead processes this one has failed since it began; they stay charged."""
+        return self.recovered_at_start + (0 if self._writer is None else self._writer.recovered)
+
+    @property
+    def mark(self) -> int | None:
+        """The number of the last entry or act that the high-water mark knows; None without a mark that can be read."""
+        try:
+            known = None if self._high_water is None else self._high_water.read()
+        except ValueError:
+            return None
+        return None if known is None else known.sequence
 
     @property
     def high_water_failed(self) -> bool:

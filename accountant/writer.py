@@ -119,6 +119,8 @@ class Writer:
         self._batch_number = 0
         self._pending: tuple[Head, int] | None = None
         self._abandoned: set[str] = set()
+        self.recovered = 0
+        """How many queries of dead processes the writer has failed by itself."""
         self._queue: queue.SimpleQueue[_Job[object] | None] = queue.SimpleQueue()
         self._gate = threading.Lock()
         self._closed = False
@@ -166,12 +168,15 @@ class Writer:
                         running = False
                     else:
                         jobs.append(another)
+            recovering: _Job[int] | None = None
             if running and time.monotonic() >= self._recover_at and self._may_recover():
                 self._recover_at = time.monotonic() + idle
                 # With a sign of life: a recovery that finds nothing writes nothing.
-                jobs += [_Job(Recover()), _Job(Touch())]
+                recovering = _Job(Recover())
+                jobs += [recovering, _Job(Touch())]
             try:
                 self._run(jobs, last=not running)
+                self.recovered += 0 if recovering is None else sum(recovering.results)
             except BaseException as error:  # noqa: BLE001 - nobody may be left asleep, whatever happened
                 for job in jobs:
                     job.error = job.error or error

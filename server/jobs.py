@@ -72,6 +72,11 @@ class JobPool:
         self._abandon: dict[str, Callable[[], object]] = {}
 
     @property
+    def room(self) -> int:
+        """How many queries run and wait at most."""
+        return self._room
+
+    @property
     def in_flight(self) -> int:
         """Queries that hold a slot now."""
         return self._taken.total()

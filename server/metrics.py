@@ -5,13 +5,35 @@ Numbers of rows, values and engine times are not here: they are facts about priv
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.metrics_core import Metric
 
-__all__ = ["CONTENT_TYPE_LATEST", "Metrics"]
+__all__ = ["CONTENT_TYPE_LATEST", "USED_SHARES", "Metrics", "Standing"]
+
+USED_SHARES = ("0.5", "0.75", "0.9", "0.99")
+"""Shares of limits above which budgets are counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What is read of ledger and registry for one look: numbers of the whole server, none of a person."""
+
+    head: int
+    mark: int | None
+    rejected: bool
+    open_queries: int
+    lost_queries: int
+    recovered: int
+    budgets_used: Mapping[str, int]
+    requests_waiting: int
+    deliveries_waiting: int
+    principals_stopped: int
 
 
 class Metrics:
@@ -72,8 +94,53 @@ class Metrics:
             ("kind",),
             registry=self._registry,
         )
+        self._of_the_server()
         self._incidents_seen: dict[str, int] = {}
         self._lock = threading.Lock()
+
+    def _of_the_server(self) -> None:
+        """Gauges of what all processes share, read when somebody asks."""
+        self.head = self._gauge("ledger_head", "Number of the ledger's last entry or act.")
+        self.mark = self._gauge(
+            "high_water_mark", "The number that the high-water mark knows; above ledger_head entries are missing."
+        )
+        self.rejected = self._gauge(
+            "ledger_rejected", "1 while an audit found that the ledger does not agree with itself: nothing is spent."
+        )
+        self.queries_open = self._gauge("queries_open", "Queries of all processes that are charged and not ended.")
+        self.queries_lost = self._gauge(
+            "queries_lost", "Open queries whose process is dead: they are failed, charged, within a lease."
+        )
+        self.queries_recovered = self._gauge(
+            "queries_recovered", "Queries of dead processes that this process has failed since it began."
+        )
+        self.queries_room = self._gauge("queries_room", "Queries that this process runs and keeps waiting at most.")
+        self.requests_waiting = self._gauge("budget_requests_waiting", "Requests for budgets that nobody has decided.")
+        self.deliveries_waiting = self._gauge("deliveries_waiting", "Notices that were not received yet.")
+        self.principals_stopped = self._gauge("principals_stopped", "Principals who are stopped.")
+        self.budgets_used = Gauge(
+            "noisegate_budgets_used",
+            "Budgets of whose limits at least this share is used.",
+            ("at_least",),
+            registry=self._registry,
+        )
+
+    def _gauge(self, name: str, text: str) -> Gauge:
+        return Gauge(f"noisegate_{name}", text, registry=self._registry)
+
+    def show(self, standing: Standing) -> None:
+        """Sets the gauges of what was read."""
+        self.head.set(standing.head)
+        self.mark.set(-1 if standing.mark is None else standing.mark)
+        self.rejected.set(standing.rejected)
+        self.queries_open.set(standing.open_queries)
+        self.queries_lost.set(standing.lost_queries)
+        self.queries_recovered.set(standing.recovered)
+        self.requests_waiting.set(standing.requests_waiting)
+        self.deliveries_waiting.set(standing.deliveries_waiting)
+        self.principals_stopped.set(standing.principals_stopped)
+        for share, count in standing.budgets_used.items():
+            self.budgets_used.labels(share).set(count)
 
     def count_incidents(self, counts: Mapping[str, int]) -> None:
         """Bring the counter of incidents up to these totals."""
@@ -82,6 +149,21 @@ class Metrics:
                 self.incidents.labels(kind).inc(max(0, count - self._incidents_seen.get(kind, 0)))
                 self._incidents_seen[kind] = max(count, self._incidents_seen.get(kind, 0))
 
-    def render(self) -> bytes:
-        """The metrics in Prometheus' text format."""
-        return generate_latest(self._registry)
+    def render(self, *, several: bool = False) -> bytes:
+        """The metrics in Prometheus' text format; with the process in a label, where `several` serve one address."""
+        return generate_latest(_OfProcess(self._registry) if several else self._registry)
+
+
+class _OfProcess(CollectorRegistry):
+    """The metrics of a registry, each with the number of this process: counts of several are distinguished by it."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        super().__init__()
+        self._whole = registry
+
+    def collect(self) -> Iterator[Metric]:
+        """Every metric."""
+        process = {"process": str(os.getpid())}
+        for metric in self._whole.collect():
+            metric.samples = [sample._replace(labels={**sample.labels, **process}) for sample in metric.samples]
+            yield metric

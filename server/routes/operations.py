@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import html
 import shutil
 import time
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +17,7 @@ import anyio.to_thread
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
+from accountant.errors import LedgerError
 from mechanisms.families import MEASUREMENTS
 from mechanisms.local.encodings import ENCODINGS
 from privacy.policy import Sharing
@@ -26,12 +29,13 @@ from server.body import DEPTH_MAX
 from server.floor import RUNS
 from server.installed import program_version
 from server.log import logger
-from server.metrics import CONTENT_TYPE_LATEST
+from server.metrics import CONTENT_TYPE_LATEST, USED_SHARES, Standing
 from server.problem_kinds import PROBLEMS
 from server.roles import OVERSEEING, Role
 from server.routes.common import Description, describe, in_thread, json_response, not_found
 from server.scopes import Scope
 from server.services import Check, Services
+from server.store.errors import UNAVAILABLE
 from server.wire.answers import CapabilitiesAnswer, HealthAnswer, ReadinessAnswer
 from server.wire.requests import SQL_LENGTH_MAX, WAIT_MS_DEFAULT, WAIT_MS_MAX
 from server.wire.words import Outcome
@@ -198,7 +202,33 @@ async def get_metrics(request: Request, caller: Annotated[Caller, Depends(METRIC
     # Whole GiB: what a query writes while it runs depends on rows.
     metrics.home_free.set(shutil.disk_usage(services.settings.home).free >> 30)
     metrics.count_incidents(services.incidents.counts())
-    return Response(metrics.render(), headers={"Content-Type": CONTENT_TYPE_LATEST, "Cache-Control": "no-store"})
+    metrics.queries_room.set(services.jobs.room)
+    # A database that does not answer is what the checks say; the other numbers are worth having then.
+    with contextlib.suppress(LedgerError, *UNAVAILABLE):
+        metrics.show(await in_thread(lambda: _standing(services)))
+    several = services.settings.workers > 1
+    headers = {"Content-Type": CONTENT_TYPE_LATEST, "Cache-Control": "no-store"}
+    return Response(metrics.render(several=several), headers=headers)
+
+
+def _standing(services: Services) -> Standing:
+    """What ledger and registry say at this moment. Errors: LedgerUnavailable, the registry's."""
+    ledger, registry = services.ledger, services.registry
+    used = [account.used_share() for account in ledger.accounts()]
+    queries = ledger.open_queries()
+    return Standing(
+        # The mark first: what is committed between the two readings must not make the ledger look older than it.
+        mark=ledger.mark,
+        head=ledger.length(),
+        rejected=ledger.rejected is not None,
+        open_queries=queries.open,
+        lost_queries=queries.lost,
+        recovered=ledger.recovered,
+        budgets_used={share: sum(one >= Fraction(share) for one in used) for share in USED_SHARES},
+        requests_waiting=registry.open_requests(),
+        deliveries_waiting=registry.waiting(None),
+        principals_stopped=len(registry.stopped()),
+    )
 
 
 @router.get(

@@ -79,9 +79,29 @@ async def start_charged(
     # From here on a failure that nobody foresaw counts as charged.
     request.state.spending = True
     async with _explained(services, caller, dataset):
-        started = await services.jobs.start(admit, complete, abandon, owner=caller.name)
+        counted = _counted(request, complete)
+        started = await services.jobs.start(admit, counted, abandon, owner=caller.name)
     request.state.query_id = started.query.query_id
     return started
+
+
+def _counted(request: Request, complete: Callable[[A], bytes]) -> Callable[[A], bytes]:
+    """`complete`, whose outcome is counted when it ends: whoever fetches the answer, when, and whether anybody does."""
+    outcomes = request.app.state.metrics.queries
+
+    def run(query: A) -> bytes:
+        try:
+            answer = complete(query)
+        except ExecutionFailed as failed:
+            outcomes.labels(QueryStatus.FAILED_CHARGED if failed.started else QueryStatus.FAILED_VOID).inc()
+            raise
+        except LedgerError:
+            outcomes.labels(QueryStatus.FAILED_CHARGED).inc()
+            raise
+        outcomes.labels(QueryStatus.SETTLED).inc()
+        return answer
+
+    return run
 
 
 async def _require_room(services: Services, caller: Caller, dataset: str) -> None:
@@ -126,31 +146,23 @@ async def open_charged(
 
 
 async def answer_by(request: Request, started: Started[A], *, deadline: float) -> bytes | None:
-    """The answer of what was admitted, by a moment of the monotonic clock; None while it runs. Counts its outcome.
+    """The answer of what was admitted, by a moment of the monotonic clock; None while it runs.
 
     What an earlier request of the same key began is waited for like one's own, also where it is being admitted at this
     moment, or by another process.
     Errors: ExecutionFailed; Problem, the same outcome, for an answer that could not be stored.
     """
-    services, outcomes = services_of(request), request.app.state.metrics.queries
+    services = services_of(request)
     if isinstance(started.query, Settled):
-        outcomes.labels("stored").inc()
+        request.app.state.metrics.queries.labels("stored").inc()
         return started.query.answer
     try:
         if started.answer is None:
-            answer = await _of_earlier(services, started.query.query_id, deadline=deadline)
-        else:
-            answer = await services.jobs.wait(started.answer, seconds=deadline - time.monotonic())
-    except ExecutionFailed as failed:
-        outcomes.labels(QueryStatus.FAILED_CHARGED if failed.started else QueryStatus.FAILED_VOID).inc()
-        raise
+            return await _of_earlier(services, started.query.query_id, deadline=deadline)
+        return await services.jobs.wait(started.answer, seconds=deadline - time.monotonic())
     except LedgerError:
         # The answer was computed and could not be stored, so nobody may see it; the charge stays.
-        outcomes.labels(QueryStatus.FAILED_CHARGED).inc()
         raise problem_of_execution(ExecutionFailed()) from None
-    if answer is not None:
-        outcomes.labels(QueryStatus.SETTLED).inc()
-    return answer
 
 
 async def _of_earlier(services: Services, query_id: str, *, deadline: float) -> bytes | None:

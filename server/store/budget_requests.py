@@ -91,6 +91,12 @@ class BudgetRequestRows(Outbox):
         )
         return list(connection.execute(chosen).scalars())
 
+    def open_requests(self) -> int:
+        """How many requests wait for a decision."""
+        chosen = select(func.count()).where(budget_requests.c.state == RequestState.OPEN.value)
+        with self._engine.connect() as connection:
+            return int(connection.execute(chosen).scalar_one())
+
     def request(self, request_id: str) -> BudgetRequestRow | None:
         """The request of that identifier."""
         with self._engine.connect() as connection:

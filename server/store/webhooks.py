@@ -142,10 +142,12 @@ class WebhookRows(Outbox):
             found = connection.execute(query.limit(count)).all()
         return tuple(DeliveryRow(**{name: getattr(row, name) for name in _DELIVERY}) for row in found)
 
-    def waiting(self, webhook_id: str) -> int:
-        """How many deliveries wait for a webhook."""
+    def waiting(self, webhook_id: str | None) -> int:
+        """How many deliveries wait for a webhook, or for all."""
         table = webhook_deliveries
-        mine = select(func.count()).where(table.c.webhook == webhook_id, table.c.state == "waiting")
+        mine = select(func.count()).where(table.c.state == "waiting")
+        if webhook_id is not None:
+            mine = mine.where(table.c.webhook == webhook_id)
         with self._engine.connect() as connection:
             return int(connection.execute(mine).scalar_one())
 

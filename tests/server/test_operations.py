@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import os
+import re
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
+import yaml
 
 from accountant.errors import LedgerUnavailable
 from privacy.refusal import CODES
@@ -74,6 +77,35 @@ def test_metrics_count_and_name_nobody(world: World) -> None:
     assert 'route="unmatched",status="404"' in text
     for word in (SECRET_LITERAL, "clinic", "analyst", "patients"):
         assert word not in text
+
+
+def test_every_metric_of_the_page_is_there_and_every_one_is_on_it(world: World) -> None:
+    """Table and alert rules name what /metrics has, and nothing else; the rules are YAML with an expression each."""
+    page = (Path(__file__).parents[2] / "docs" / "operating.md").read_text("utf-8")
+    text = world.api.get("/metrics", who="auditor").text
+    there = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
+    there = {name for name in there if not name.endswith("_created")}
+    assert set(re.findall(r"\bnoisegate_\w+", page)) == there
+    rules = yaml.safe_load(page.partition("```yaml\n")[2].partition("```")[0])
+    (group,) = rules["groups"]
+    assert all(re.search(r"\bnoisegate_\w+", rule["expr"]) for rule in group["rules"])
+
+
+def test_queries_are_counted_whoever_fetches_them(world: World) -> None:
+    """Each once, whether somebody waits or polls or not; with their process where there are several."""
+    for _ in range(2):
+        assert world.api.post("/v1/queries", json={**query(), "wait_ms": 0, "reuse": "none"}).status_code in (200, 202)
+    world.services.jobs.close(seconds=5)
+    for listed in world.api.get("/v1/queries").json()["queries"]:
+        world.api.get(f"/v1/queries/{listed['id']}")
+    text = world.api.get("/metrics", who="auditor").text
+    assert 'noisegate_queries_total{outcome="settled"} 2.0' in text
+    assert 'noisegate_budgets_used{at_least="0.5"} 0.0' in text
+    assert f"noisegate_ledger_head {float(world.ledger.length())}" in text
+    assert "noisegate_high_water_mark -1.0" in text, "this ledger has no mark"
+    world.services.settings = world.settings.model_copy(update={"workers": 2})
+    shown = world.api.get("/metrics", who="auditor").text
+    assert f'noisegate_queries_total{{outcome="settled",process="{os.getpid()}"}} 2.0' in shown
 
 
 def test_metrics_may_be_open_on_loopback_only(world: World) -> None:
