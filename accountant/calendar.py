@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 from enum import StrEnum
+from typing import assert_never
 
 __all__ = [
     "ACKNOWLEDGEMENT",
@@ -59,9 +60,13 @@ def number_at(kind: WindowKind, moment: int) -> int:
             return days
         case WindowKind.WEEKLY:
             return (days + _MONDAY) // 7
-        case _:
+        case WindowKind.MONTHLY:
             date = date_of(moment)
-            return date.year if kind is WindowKind.YEARLY else 12 * date.year + date.month - 1
+            return 12 * date.year + date.month - 1
+        case WindowKind.YEARLY:
+            return date_of(moment).year
+        case _:
+            assert_never(kind)
 
 
 def begin_of(kind: WindowKind, number: int) -> int:
@@ -75,6 +80,8 @@ def begin_of(kind: WindowKind, number: int) -> int:
             days = (datetime.date(number // 12, number % 12 + 1, 1) - _EPOCH).days
         case WindowKind.YEARLY:
             days = (datetime.date(number, 1, 1) - _EPOCH).days
+        case _:
+            assert_never(kind)
     return days * _DAY
 
 

@@ -44,7 +44,6 @@ __all__ = [
     "read_shares",
     "shares_json",
     "to_micros",
-    "utc_now",
 ]
 
 GENESIS = "0" * 64
@@ -52,11 +51,6 @@ GENESIS = "0" * 64
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MICROSECOND = datetime.timedelta(microseconds=1)
-
-
-def utc_now() -> datetime.datetime:
-    """The system's clock in UTC."""
-    return datetime.datetime.now(datetime.UTC)
 
 
 def to_micros(moment: datetime.datetime) -> int:

@@ -22,13 +22,14 @@ from accountant.acts import hash_at
 from accountant.beside import Agreed
 from accountant.connection import open_engine, parse_url, sqlite_path
 from accountant.continuity import Continuity, Head, OpenedFile
-from accountant.entry import from_micros, utc_now
+from accountant.entry import from_micros
 from accountant.errors import LedgerBehind, LedgerRejected, LedgerUnavailable, NotMigrated, SchemaTooNew
 from accountant.highwater import HighWater, Mark
 from accountant.history import History
 from accountant.instance import OwnerLock
 from accountant.operation import Operation
 from accountant.operations import Acknowledge, Fail, Post, Recover, Touch, Void
+from accountant.reads import utc_now
 from accountant.request import Reserved, ReserveRequest, SharedAnswer, StoredRelease, charges_of
 from accountant.reserving import Repeat, Reserve, ReserveOutcome
 from accountant.states import QueryStatus

@@ -25,7 +25,7 @@ from accountant.audit import AuditReport, audit_ledger, audit_since
 from accountant.checkpoint import Checkpoint
 from accountant.connection import unhurried
 from accountant.direct import Parameters, Row, read
-from accountant.entry import Amounts, Entry, Kept, as_bytes, body_hash, from_micros, read_entry, to_micros, utc_now
+from accountant.entry import Amounts, Entry, Kept, as_bytes, body_hash, from_micros, read_entry, to_micros
 from accountant.errors import IdempotencyConflict, LedgerRejected, LedgerUnavailable, UnknownAccount
 from accountant.export import export_lines
 from accountant.filter import Sums
@@ -57,7 +57,7 @@ from accountant.tables import releases as release_table
 from privacy.events import event_from_json
 from privacy.numbers import PICO, units_down
 
-__all__ = ["ENTRIES_MAX", "FRAMES_MAX", "HELD_MAX", "Reads"]
+__all__ = ["ENTRIES_MAX", "FRAMES_MAX", "HELD_MAX", "Reads", "utc_now"]
 
 ENTRIES_MAX = 1000
 """Most rows of one page."""
@@ -67,6 +67,11 @@ HELD_MAX = 16
 
 _UNREACHABLE = (OperationalError, InterfaceError, PoolTimeoutError)
 _UNREACHABLE_TEXT = "the ledger's database could not be read"
+
+
+def utc_now() -> datetime.datetime:
+    """The system's clock in UTC."""
+    return datetime.datetime.now(datetime.UTC)
 
 
 def _padded(frames: Sequence[str]) -> dict[str, str]:
