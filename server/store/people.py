@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
 from sqlalchemy.exc import OperationalError
 
 from accountant.direct import read
+from privacy.values import Json
 from server.roles import Role
 from server.scopes import Scopes, scopes_text, stored_scopes
 from server.store.api_keys import EarlierSecret, digest_of, make_key, split_key
@@ -217,7 +218,10 @@ class People(Transactions):
                     scopes=scopes_text(scopes),
                 )
             )
-            subject, told = f"{principal}/{identifier}", {"expires": key.expires}
+            subject = f"{principal}/{identifier}"
+            told: dict[str, Json] = {"expires": key.expires}
+            if scopes is not None:
+                told["scopes"] = scopes_text(scopes)
             rows = {"api_keys": [identifier]}
             self._log(connection, actor=actor, action="key_created", subject=subject, details=told, rows=rows)
             self._commit(connection)
@@ -271,18 +275,19 @@ class People(Transactions):
             _, secret, whole = make_key(identifier)
             kept = grace_minutes > 0
             until = min(iso(now + datetime.timedelta(minutes=grace_minutes)), row.expires)
+            expires = row.expires if days is None else iso(now + datetime.timedelta(days=days))
             values: dict[str, object] = {
                 "salt": salt,
                 "digest": digest_of(secret, salt=salt, pepper=self._secret),
                 "previous_salt": row.salt if kept else None,
                 "previous_digest": row.digest if kept else None,
                 "previous_until": until if kept else None,
+                "expires": expires,
             }
-            if days is not None:
-                values["expires"] = iso(now + datetime.timedelta(days=days))
             connection.execute(update(api_keys).where(api_keys.c.id == identifier).values(**values))
             subject, rows = f"{row.principal}/{identifier}", {"api_keys": [identifier]}
-            self._log(connection, actor=actor, action="key_rotated", subject=subject, rows=rows)
+            told: dict[str, Json] = {"expires": expires, "previous_until": until if kept else None}
+            self._log(connection, actor=actor, action="key_rotated", subject=subject, details=told, rows=rows)
             row = connection.execute(select(api_keys).where(api_keys.c.id == identifier)).one()
             self._commit(connection)
         return NewKey(key=_key(row), text=whole)

@@ -15,6 +15,7 @@ from accountant.connection import open_engine
 from mechanisms.local.encodings import ENCODINGS, encoder_of
 from privacy.events.approximate import LocalReportEvent
 from server.jobs import JobPool
+from server.limits import RateLimit
 from server.routes.collectors import _EXAMPLE, _LAW
 from server.store.collectors import token_digest
 from server.store.registry import Registry
@@ -350,8 +351,7 @@ def test_estimates_as_csv_are_a_table(world: World) -> None:
 def test_wrong_tokens_are_limited(world: World) -> None:
     """As wrong keys are: guessing is slow as well as hopeless."""
     collector = opened(world)
-    limit = world.api.app.state.limits.failed_keys
-    limit._burst, limit._clock = 3.0, lambda: 0.0
+    world.api.app.state.limits.failed_keys = RateLimit(per_minute=3, burst=3, clock=lambda: 0.0)
     codes = [send(world, collector, [("ngt_" + "A" * 32, [0])]).json()["code"] for _ in range(6)]
     assert codes == ["token_refused"] * 3 + ["rate_limited"] * 3
 

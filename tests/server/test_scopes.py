@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import datetime
+import json
 import re
 
 import pytest
 from fastapi.routing import APIRoute
+from sqlalchemy import select
 
+from accountant.tables import acts
 from server.auth import Access, access_of
 from server.roles import Role
 from server.scopes import Scope, read_scopes, scope_of, stored_scopes
@@ -138,6 +141,10 @@ def test_a_rotated_secret_works_for_its_grace(registry: Registry, clock: Clock[d
     with pytest.raises(KeyRefused, match="invalid"):
         registry.verify_key(third.text)
     assert ("key_rotated", f"ina/{first.key.id}") in [act[3:] for act in registry.acts()]
+    with registry._engine.connect() as connection:
+        details = [json.loads(text) for text in connection.execute(select(acts.c.details)).scalars()]
+    assert {one["scopes"] for one in details if "scopes" in one} == {"read"}, "the chain says what a key is for"
+    assert [one["previous_until"] for one in details if "previous_until" in one][2] is None
 
 
 def test_a_grace_never_outlives_the_key(registry: Registry, clock: Clock[datetime.datetime]) -> None:
