@@ -11,14 +11,17 @@ import contextlib
 import secrets
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for_futures
 from contextvars import copy_context
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
+from accountant.states import QueryStatus
 from engines.turns import STEP_SECONDS, Turns
+from privacy.refusal import ExecutionFailed
 from server.admitted import InFlight, Settled
 from server.errors import Problem
 from server.shutdown import Deadline
@@ -62,6 +65,7 @@ class JobPool:
         self._room = threads + queue
         self._room_of_one = self._room - self._room // 4
         self._taken: Counter[str] = Counter()
+        self._ended: Counter[str] = Counter()
         self._deadline = Deadline()
         self._leaving: set[asyncio.Future[None]] = set()
         self._admitting: set[Future[Any]] = set()
@@ -106,12 +110,32 @@ class JobPool:
         """
         self._take(owner)
         try:
-            future = self._submit(owner, self._admit, owner, admit, complete, abandon)
+            future = self._submit(owner, self._admit, owner, admit, partial(self._counted, complete), abandon)
         except BaseException:
             self._give_back(owner)
             raise
         # Shielded: the thread gives the slot back, also when this request is cancelled.
         return await asyncio.shield(_quiet(future))
+
+    def _counted(self, complete: Callable[[A], bytes], query: A) -> bytes:
+        """Completes a query, and counts how it ended: whoever fetches the answer, when, and whether anybody does."""
+        ended = QueryStatus.FAILED_CHARGED
+        try:
+            answer = complete(query)
+            ended = QueryStatus.SETTLED
+            return answer
+        except ExecutionFailed as failed:
+            ended = QueryStatus.FAILED_CHARGED if failed.started else QueryStatus.FAILED_VOID
+            raise
+        finally:
+            with self._lock:
+                self._ended[ended.value] += 1
+
+    @property
+    def ended(self) -> Mapping[str, int]:
+        """How many queries that were started here have ended, by their state."""
+        with self._lock:
+            return dict(self._ended)
 
     async def run(self, function: Callable[[], T], *, owner: str) -> T:
         """Runs a step that reads rows, and so may wait for a slot of the engine, among the queries: in their queue.

@@ -96,6 +96,7 @@ class Metrics:
         )
         self._of_the_server()
         self._incidents_seen: dict[str, int] = {}
+        self._ended_seen: dict[str, int] = {}
         self._lock = threading.Lock()
 
     def _of_the_server(self) -> None:
@@ -144,10 +145,17 @@ class Metrics:
 
     def count_incidents(self, counts: Mapping[str, int]) -> None:
         """Bring the counter of incidents up to these totals."""
+        self._count(self.incidents, self._incidents_seen, counts)
+
+    def count_ended(self, counts: Mapping[str, int]) -> None:
+        """Bring the counter of queries up to these totals of queries that ended."""
+        self._count(self.queries, self._ended_seen, counts)
+
+    def _count(self, counter: Counter, seen: dict[str, int], counts: Mapping[str, int]) -> None:
         with self._lock:
             for kind, count in counts.items():
-                self.incidents.labels(kind).inc(max(0, count - self._incidents_seen.get(kind, 0)))
-                self._incidents_seen[kind] = max(count, self._incidents_seen.get(kind, 0))
+                counter.labels(kind).inc(max(0, count - seen.get(kind, 0)))
+                seen[kind] = max(count, seen.get(kind, 0))
 
     def render(self, *, several: bool = False) -> bytes:
         """The metrics in Prometheus' text format; with the process in a label, where `several` serve one address."""

@@ -202,6 +202,7 @@ async def get_metrics(request: Request, caller: Annotated[Caller, Depends(METRIC
     # Whole GiB: what a query writes while it runs depends on rows.
     metrics.home_free.set(shutil.disk_usage(services.settings.home).free >> 30)
     metrics.count_incidents(services.incidents.counts())
+    metrics.count_ended(services.jobs.ended)
     metrics.queries_room.set(services.jobs.room)
     # A database that does not answer is what the checks say; the other numbers are worth having then.
     with contextlib.suppress(LedgerError, *UNAVAILABLE):

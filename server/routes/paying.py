@@ -79,29 +79,9 @@ async def start_charged(
     # From here on a failure that nobody foresaw counts as charged.
     request.state.spending = True
     async with _explained(services, caller, dataset):
-        counted = _counted(request, complete)
-        started = await services.jobs.start(admit, counted, abandon, owner=caller.name)
+        started = await services.jobs.start(admit, complete, abandon, owner=caller.name)
     request.state.query_id = started.query.query_id
     return started
-
-
-def _counted(request: Request, complete: Callable[[A], bytes]) -> Callable[[A], bytes]:
-    """`complete`, whose outcome is counted when it ends: whoever fetches the answer, when, and whether anybody does."""
-    outcomes = request.app.state.metrics.queries
-
-    def run(query: A) -> bytes:
-        try:
-            answer = complete(query)
-        except ExecutionFailed as failed:
-            outcomes.labels(QueryStatus.FAILED_CHARGED if failed.started else QueryStatus.FAILED_VOID).inc()
-            raise
-        except LedgerError:
-            outcomes.labels(QueryStatus.FAILED_CHARGED).inc()
-            raise
-        outcomes.labels(QueryStatus.SETTLED).inc()
-        return answer
-
-    return run
 
 
 async def _require_room(services: Services, caller: Caller, dataset: str) -> None:
