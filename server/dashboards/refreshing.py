@@ -8,8 +8,9 @@ Proof. Each refresh has a key that follows from its tile and from what made it d
 of the data, or the moment at which its owner asked (`schedule.py`). The key is stored with the tile before the question
 is asked, and it is the question's idempotency key, of which the ledger charges one. A process that takes over a refresh
 asks under the stored key, and gets the first answer or its end. A key has a space in it, which no key of a request has.
-A moment is due only after the last handled one, which never moves back, so a clock that steps makes no second refresh
-of it. Where the first attempt was void, nothing was charged, and the refresh goes on under another key.
+A moment is due only after the last handled one, so a clock that steps makes no second refresh of it; where the last
+one is more than eight days ahead, the schedule goes on from the clock, under keys that are charged once all the same.
+Where the first attempt was void, nothing was charged, and the refresh goes on under another key.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 from accountant.errors import AccountExpired, AccountFrozen, BudgetExhausted, LedgerError, UnknownAccount
 from privacy.numbers import decimal_text
@@ -45,6 +47,9 @@ _AT_ONCE = 4
 
 _LEASE_SECONDS = 120
 _LATER_SECONDS = 10
+_FAR_AHEAD = datetime.timedelta(days=8)
+"""A moment that was handled and is further ahead comes from a clock that was wrong."""
+
 _AGAIN = " again"
 _AGAIN_MAX = 3
 """How often a refresh is asked once more whose question was void: nobody ran it, and it was not charged."""
@@ -76,16 +81,24 @@ class Refreshing:
 
     async def look(self) -> int:
         """Begins the refreshes that are due now. Returns how many. Errors: the database's."""
+        by_owner: dict[str, list[_Found]] = {}
+        for found in await asyncio.to_thread(self._due):
+            by_owner.setdefault(found[0].dashboard.principal, []).append(found)
         begun = 0
-        for standing, dataset, due in await asyncio.to_thread(self._due):
+        for owner, due in by_owner.items():
             if len(self.rounds.under_way) >= _AT_ONCE:
                 break
-            if standing.dashboard.principal not in self.rounds.under_way:
-                self.rounds.spawn(standing.dashboard.principal, self._refresh(standing, dataset, due))
-                begun += 1
+            if owner not in self.rounds.under_way:
+                self.rounds.spawn(owner, self._one_after_another(due))
+                begun += len(due)
         return begun
 
-    def _due(self) -> list[tuple[Standing, Dataset, Due]]:
+    async def _one_after_another(self, due: list[_Found]) -> None:
+        """The refreshes of one owner. What one of them cannot store is left to a later look, with those behind it."""
+        for found in due:
+            await self._refresh(*found)
+
+    def _due(self) -> list[_Found]:
         """Tiles with a refresh that is due, or that a process left, those first whose last one is oldest."""
         now = self.now()
         found = []
@@ -101,7 +114,7 @@ class Refreshing:
                     read_schedule(tile.schedule),
                     now=now,
                     wanted=tile.wanted,
-                    handled=tile.handled,
+                    handled="" if _ahead(tile, now) else tile.handled,
                     handled_version=tile.version,
                     version=dataset.version,
                 )
@@ -132,7 +145,8 @@ class Refreshing:
         """What a refresh finds. Errors: _Later."""
         tile, row = standing.tile, standing.dashboard
         version = due.key.partition(" ")[2].split(_AGAIN)[0] if due.key.startswith("version ") else dataset.version
-        end = partial(RefreshEnd, handled=due.at if due.key.startswith("at ") else tile.handled, version=version)
+        handled = due.at if due.key.startswith("at ") else tile.handled
+        end = partial(RefreshEnd, handled=handled, version=version)
         text = text_of(self.dashboards.seal, tile)
         if text is None:
             return end(outcome="refused", code="unavailable")
@@ -170,13 +184,25 @@ class Refreshing:
             return end(outcome="refused", code=problem.code)
         if answer is None:
             raise _Later  # the server stops, or it takes longer: its answer is found under the same key
+        body = json.loads(answer)
+        # An answer that was found under the key may be of a version before the one that is served.
+        version_of = f"{body['provenance']['policy_version']}:{body['provenance']['data_version']}"
         return end(
             outcome="answered",
-            query=str(json.loads(answer)["id"]),
+            query=str(body["id"]),
             digest=digest_of(shown_of(answer)),
-            answered=dataset.version,
-            charged=_charged(answer, row.account),
+            answered=version_of,
+            charged=_charged(body, row.account),
         )
+
+
+_Found = tuple[Standing, Dataset, Due]
+"""A tile with the version of its data that is served, and the refresh that is due."""
+
+
+def _ahead(tile: TileRow, now: datetime.datetime) -> bool:
+    """Whether the last handled moment came from a clock that was far ahead: the schedule does not wait for it."""
+    return tile.handled > iso(now + _FAR_AHEAD)
 
 
 def _held(tile: TileRow, now: datetime.datetime) -> bool:
@@ -185,8 +211,8 @@ def _held(tile: TileRow, now: datetime.datetime) -> bool:
     return tile.lease is not None and iso(now) < tile.lease <= until
 
 
-def _charged(answer: bytes, account: str) -> str:
+def _charged(answer: dict[str, Any], account: str) -> str:
     """What an answer says that it took of an account."""
-    parts = json.loads(answer)["accounting"]["charged"]
+    parts = answer["accounting"]["charged"]
     epsilon = sum((Fraction(part["epsilon"]) for part in parts if part["budget"] == account), Fraction(0))
     return decimal_text(epsilon, places=12)

@@ -3,7 +3,7 @@
 A refresh is due when the latest moment of the schedule that has come lies after the last one that was handled. Moments
 that passed while no server ran are made up for by one refresh, the latest. A clock that is set back makes nothing due,
 since the last handled moment is then ahead of it; one that is set forward makes one refresh due early, and that moment
-is not due a second time.
+is not due a second time (`refreshing.py` says what a clock that was ahead for long does).
 """
 
 from __future__ import annotations

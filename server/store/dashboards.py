@@ -316,7 +316,7 @@ class DashboardRows(Transactions):
                 shown |= {"query": end.query, "digest": end.digest, "as_of": at}
         values = {
             **shown,
-            "handled": max(end.handled, tile.handled),
+            "handled": end.handled,
             "version": end.version,
             "refreshed": at,
             "number": tile.number + 1,
