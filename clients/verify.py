@@ -1076,6 +1076,7 @@ class Verifier:
             "spent": dict(zip(AMOUNTS, account.spent, strict=True)),
             "worst_case": {"epsilon": decimal_text(epsilon, PICO), "delta": decimal_text(delta, ATTO)},
             "used_share": float(account.used()),
+            "window": None if account.window is None else account.window.said,
         }
 
     def _root(self, name: str, account: Account) -> Iterator[str]:
@@ -1104,7 +1105,8 @@ class Verifier:
         for below, other in self.accounts.items():
             if other.space == account.space and other.parent is not None:
                 whose = f"{other.name} ({below})" + (f" of {other.dataset}" if len(datasets) > 1 else "")
-                yield f"  Account {whose}: at most {pair(other.greatest)}; used {percent(other.used())}."
+                window = "" if other.window is None else f"; window: {windowed(other.window.said)}"
+                yield f"  Account {whose}: at most {pair(other.greatest)}; used {percent(other.used())}{window}."
         yield "  An account below speaks of its own answers alone; of people who tell each other, only the first line."
         yield ""
 

@@ -232,6 +232,8 @@ def _sandbox() -> Result:
 
 
 def _clock(folder: Path) -> Result:
+    from accountant.highwater import HighWater
+
     now = datetime.datetime.now(datetime.UTC)
     advice = "Set the clock: keys and entries carry times."
     if now.year < 2025:
@@ -239,4 +241,7 @@ def _clock(folder: Path) -> Result:
     mark = folder / "ledger.highwater"
     if mark.exists() and mark.stat().st_mtime > now.timestamp() + 60:
         return Result(WARN, "the ledger was written in the future", advice)
+    ahead = HighWater(mark).read_epoch() / 1e6 - now.timestamp()
+    if ahead > 60:
+        return Result(WARN, f"the ledger's time is {datetime.timedelta(seconds=int(ahead))} ahead of the clock", advice)
     return Result(OK, f"{now:%Y-%m-%d %H:%M} UTC")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import shutil
 import socket
 import sqlite3
@@ -11,6 +12,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
+from accountant.highwater import HighWater, Mark
 from migrations.upgrade import head
 from server.cli import doctor
 from server.home import Home
@@ -227,3 +229,13 @@ def test_doctor_survives_a_check_that_fails_itself(home: Path, monkeypatch: pyte
     assert ran.code == 1
     assert "the check itself failed (RuntimeError)" in ran.out
     assert "secret value" not in ran.out
+
+
+def test_doctor_sees_a_time_that_is_ahead(tmp_path: Path) -> None:
+    """A mark whose time the clock has not reached is named, with how far it is ahead."""
+    assert doctor._clock(tmp_path).outcome is doctor.OK
+    later = int((datetime.datetime.now(datetime.UTC).timestamp() + 3700) * 1e6)
+    HighWater(tmp_path / "ledger.highwater").write(Mark("l" * 32, 1, "0" * 64, later))
+    found = doctor._clock(tmp_path)
+    assert found.outcome is doctor.WARN
+    assert "1:01:" in found.seen
