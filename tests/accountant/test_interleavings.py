@@ -79,7 +79,7 @@ def any_state(self: Batch, identifier: str, *, step: str) -> object:
 @pytest.mark.parametrize(
     ("where", "name", "wrong", "message"),
     [
-        (AccountState, "admits", overspend, "spent more than|beyond the budget: IntegrityError"),
+        (AccountState, "admits", overspend, "spent more than|the account does not cover this"),
         (AccountState, "add", lose, "not the sum of its entries"),
         (AccountState, "view", lambda self, now: None, "had not unlocked"),
         (Batch, "open_query", any_state, "ended twice|ended in two ways|an end after the end"),
