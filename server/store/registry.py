@@ -6,6 +6,7 @@ import datetime
 
 from sqlalchemy import inspect, select, text
 
+from accountant.acts import Act, read_act
 from accountant.entry import from_micros
 from accountant.tables import acts
 from server.store import replies
@@ -59,6 +60,16 @@ class Registry(
                 (row.sequence, iso(from_micros(row.created)), row.actor, row.action, row.subject)
                 for row in connection.execute(query)
             )
+
+    def acts_of(self, *, actor: str | None, subject: str | None, after: int, count: int) -> tuple[Act, ...]:
+        """A page of acts in their order, beginning after a number; of one actor or about one subject, or all."""
+        query = select(acts).where(acts.c.sequence > after).order_by(acts.c.sequence).limit(count)
+        if actor is not None:
+            query = query.where(acts.c.actor == actor)
+        if subject is not None:
+            query = query.where(acts.c.subject == subject)
+        with self._engine.connect() as connection:
+            return tuple(map(read_act, connection.execute(query)))
 
     def check_writable(self) -> None:
         """Opens a writing transaction on the ledger's database, writes, and takes it back.

@@ -21,6 +21,7 @@ from server.store.registry import Registry
 from tests.accountant.exported import Lines, Program, exported, of, rechained, sealed
 from tests.accountant.making import core, laplace, limit, request, root, spend
 from tests.accountant.test_ledger_audit import tamper
+from tests.server.conftest import World
 
 SECRET = b"x" * 32
 
@@ -207,6 +208,18 @@ def test_a_history_without_an_act_is_another_one(original: Lines) -> None:
     verifier = Program.Verifier()
     verifier.read(iter(sealed(rechained(lines)).splitlines(keepends=True)), noted)
     assert {code for code, _, _ in verifier.findings} == {"other_history"}
+
+
+def test_auditors_read_them(world: World) -> None:
+    """A page of acts for those who oversee, with their places in the chain; for nobody else."""
+    world.registry.create_principal("eve", Role.ANALYST, actor="admin")
+    page = world.api.get("/v1/acts?subject=eve", who="auditor").json()
+    ((act,), following) = page["acts"], page["next"]
+    assert (act["action"], act["actor"], following) == ("principal_created", "admin", None)
+    assert act["details"]["rows"]["principals"].keys() == {"eve"}
+    both = [world.api.get(f"/v1/acts?count=2&after={after}", who="admin").json()["acts"] for after in (0, 2)]
+    assert [act["sequence"] for act in both[0]] == sorted(act["sequence"] for act in both[0])
+    assert world.api.get("/v1/acts", who="owner").status_code == 403
 
 
 def test_an_act_beside_a_step_of_the_ledger(database: str) -> None:

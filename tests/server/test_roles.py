@@ -35,6 +35,7 @@ GET    /openapi.json                             public
 GET    /problems/{code}                          public
 GET    /readyz                                   public
 GET    /v1/accounting/simulate                   admin analyst auditor dashboard owner
+GET    /v1/acts                                  admin auditor
 GET    /v1/audit-exports                         admin auditor
 GET    /v1/batches                               admin analyst auditor owner
 POST   /v1/batches                               admin analyst owner

@@ -20,7 +20,7 @@ from server.store.registry import Registry
 from tests.clocks import Clock
 from tests.server.conftest import NOW, World
 
-OWN_SCOPES = {"/metrics": "metrics", "/v1/audit-exports": "audit"}
+OWN_SCOPES = {"/metrics": "metrics", "/v1/audit-exports": "audit", "/v1/acts": "audit"}
 
 
 def scope_at(route: APIRoute, method: str) -> str | None:
