@@ -189,7 +189,7 @@ def world(populated: Populated, clock: Clock[datetime.datetime], settings: Setti
         checks=(Check("ledger", ledger.check_writable),),
     )
     with asyncio.Runner() as runner:
-        api = Api(create_app(settings, services=services), runner, populated.keys)
+        api = Api(create_app(settings, services=services), runner, dict(populated.keys))
         yield World(
             api=api,
             services=services,
