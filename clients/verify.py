@@ -1102,11 +1102,15 @@ class Verifier:
             yield f"  {len(running):,} reservations are open: they count as spent."
         if sessions:
             yield f"  {sessions:,} sessions were charged in whole when they were opened, whatever they go on to say."
-        for below, other in self.accounts.items():
+        first = {one: place for place, one in enumerate(self.accounts)}
+        for below in sorted(self.accounts, key=lambda one: [first[above] for above in reversed(self.path(one))]):
+            other = self.accounts[below]
             if other.space == account.space and other.parent is not None:
                 whose = f"{other.name} ({below})" + (f" of {other.dataset}" if len(datasets) > 1 else "")
                 window = "" if other.window is None else f"; window: {windowed(other.window.said)}"
-                yield f"  Account {whose}: at most {pair(other.greatest)}; used {percent(other.used())}{window}."
+                farther = "  " * (len(self.path(below)) - 1)
+                used = f"used {percent(other.used())}{window}"
+                yield f"{farther}Account {whose}: at most {pair(other.greatest)}; {used}."
         yield "  An account below speaks of its own answers alone; of people who tell each other, only the first line."
         yield ""
 

@@ -374,6 +374,8 @@ def dataset_lines(body: Json) -> Iterator[str]:
     unit, limits = body["privacy_unit"], body["limits"]
     protected = f"each row of {unit['table']}" if unit["key"] is None else f"{unit['key']} of {unit['table']}"
     yield f"{printable(body['name'])}: {printable(body['description'])}".rstrip(": ")
+    if body.get("unit_space") not in (None, body["name"]):
+        protected += f", as in all of unit space {body['unit_space']}"
     yield (
         f"Protected: {printable(protected)}. One query costs epsilon {short(limits['epsilon_default'])} by default, "
         f"{short(limits['epsilon_max'])} at most."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import secrets
 from collections.abc import Callable
 
@@ -9,10 +10,12 @@ import pytest
 from sqlalchemy.exc import DBAPIError
 
 from accountant.account import Account, DeltaShares, FilterKind
+from accountant.calendar import ACKNOWLEDGEMENT, WindowKind, WindowMode
 from accountant.entry import ZERO
 from accountant.errors import BudgetExhausted, SpacesNotJoined
 from accountant.ledger import Ledger
 from accountant.spaces import JoinSpace
+from accountant.window import WindowWish
 from tests.accountant.exported import Lines, Program, exported, rechained, sealed
 from tests.accountant.making import analyst, core, limit, request, root, spend
 
@@ -114,6 +117,7 @@ def test_another_process_notices_a_join(open_ledger: Callable[..., Ledger]) -> N
     assert first.audit().ok
 
 
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_joins_that_are_refused_change_nothing(ledger: Ledger) -> None:
     """Sums above the stricter limit, open queries, other filters, shared spaces: refused, with the reason."""
     one, other = root(ledger, dataset="people", epsilon=2), root(ledger, dataset="copy")
@@ -151,6 +155,7 @@ def test_a_space_without_a_root_gives_its_name_alone(ledger: Ledger) -> None:
     assert verified(exported(ledger)) == set()
 
 
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_charges_that_no_mixed_branch_counted_end_it_above(ledger: Ledger) -> None:
     """Where the lower root has no mixed branch, that of the upper one covers nothing from the join on."""
     upper = root(ledger, dataset="people", epsilon=2, delta="1e-6", pure=False)
@@ -172,6 +177,26 @@ def test_charges_that_no_mixed_branch_counted_end_it_above(ledger: Ledger) -> No
     assert verified(exported(ledger)) == set()
 
 
+@pytest.mark.parametrize("windowed", ["upper", "lower"])
+def test_windows_go_on_after_a_join(open_ledger: Callable[..., Ledger], windowed: str) -> None:
+    """A root with a day's amount: what is carried counts as of that day, and both programs find the same."""
+    noon = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.UTC)
+    ledger = open_ledger(clock=lambda: noon)
+    one, other = root(ledger, dataset="people", epsilon=2), root(ledger, dataset="copy", epsilon=2)
+    theirs = analyst(ledger, other)
+    wish = WindowWish(kind=WindowKind.DAILY, mode=WindowMode.RESET, limit=limit("0.5"), acknowledge=ACKNOWLEDGEMENT)
+    which = one if windowed == "upper" else other
+    ledger.change_window(which.id, wish, actor="admin", reason="by the day")
+    take(ledger, theirs, "0.3")
+    ledger.join_space("copy", "people", actor="admin", reason="the same people")
+    take(ledger, theirs, "0.1")
+    with pytest.raises(BudgetExhausted) as refused:
+        take(ledger, theirs, "0.2")
+    assert refused.value.account == which.id
+    assert ledger.audit().ok
+    assert verified(exported(ledger)) == set()
+
+
 def _entry(lines: Lines, action: str) -> dict[str, object]:
     return next(one for one in lines if one["line"] == "entry" and f'"action":"{action}"' in one["details"])
 
@@ -187,6 +212,7 @@ def _entry(lines: Lines, action: str) -> dict[str, object]:
         ("charge_after_the_end", "over_limit"),
     ],
 )
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_forged_trees_are_named(ledger: Ledger, forgery: str, code: str) -> None:
     """Exports whose tree says less than was charged, sealed and chained anew: the auditors' program names each."""
     upper, _ = joined(ledger)
@@ -222,6 +248,7 @@ def test_forged_trees_are_named(ledger: Ledger, forgery: str, code: str) -> None
     assert code in verified(rechained(lines))
 
 
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_a_planted_join_without_its_debit_is_caught(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """The audit names a join that forgot what the lower root had spent."""
     judge = JoinSpace._judge

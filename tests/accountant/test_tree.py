@@ -59,6 +59,7 @@ def test_a_charge_reaches_all_eight(ledger: Ledger, chain: list[Account]) -> Non
     assert verified(exported(ledger)) == set()
 
 
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_one_account_in_the_middle_refuses_for_all(ledger: Ledger, chain: list[Account]) -> None:
     """A group that has no more refuses, is the one that is named, and nothing is charged anywhere."""
     ledger.change_limit(chain[3].id, limit("0.3"), actor="admin", reason="less for this group")
@@ -71,6 +72,7 @@ def test_one_account_in_the_middle_refuses_for_all(ledger: Ledger, chain: list[A
     assert spent == [2 * 10**11] * 4 + [0] * 4
 
 
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_what_hangs_below_a_frozen_account_pays_for_nothing(ledger: Ledger) -> None:
     """Also of others; it pays again when the account above does."""
     mine = under(ledger, root(ledger), "lead")
@@ -107,6 +109,7 @@ def test_many_at_once_never_admit_more_than_the_top(ledger: Ledger) -> None:
     assert ledger.audit().ok
 
 
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_a_planted_path_that_leaves_one_out_is_caught(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """A debit that skips the group in the middle is named by the audit and by the auditors' program."""
     leaf = under(ledger, under(ledger, root(ledger)), "analyst")
@@ -117,6 +120,7 @@ def test_a_planted_path_that_leaves_one_out_is_caught(ledger: Ledger, monkeypatc
     assert "wrong_path" in verified(exported(ledger))
 
 
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_the_order_of_a_tree_and_who_pays_for_all(ledger: Ledger) -> None:
     """Each account is followed by those below it; a group below somebody's own account is not for everybody."""
     top = root(ledger)
