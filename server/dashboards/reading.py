@@ -30,7 +30,13 @@ from server.store.registry import Registry
 __all__ = ["FRESH_SECONDS", "Reader", "Seen"]
 
 FRESH_SECONDS = 0.25
-_DASHBOARDS, _ANSWERS, _BODIES = 1_024, 64, 256
+_DASHBOARDS, _ANSWERS = 1_024, 64
+_ANSWER_MAX = 1 << 18
+"""Largest answer, in bytes, whose table is kept; bodies of larger ones are."""
+
+_BODIES_BYTES = 64 << 20
+"""Most bytes of bodies that are kept. One that is larger is made for each poll."""
+
 _LOOK_SECONDS = 0.5
 
 
@@ -66,6 +72,7 @@ class Reader:
     _seen: OrderedDict[str, tuple[float, Seen | None]] = field(default_factory=OrderedDict)
     _shown: OrderedDict[str, Shown] = field(default_factory=OrderedDict)
     _bodies: OrderedDict[tuple[object, ...], Body] = field(default_factory=OrderedDict)
+    _bytes: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     async def seen(self, dashboard: str) -> Seen | None:
@@ -160,9 +167,11 @@ class Reader:
             }
         body = tile_body(shown, about, format_, headers=headers, filename=tile.name)
         with self._lock:
-            self._bodies[key] = body
-            while len(self._bodies) > _BODIES:
-                self._bodies.popitem(last=False)
+            if key not in self._bodies:
+                self._bodies[key] = body
+                self._bytes += len(body.content)
+            while self._bytes > _BODIES_BYTES:
+                self._bytes -= len(self._bodies.popitem(last=False)[1].content)
         return body
 
     def _answer(self, query: str | None) -> Shown | None:
@@ -176,6 +185,8 @@ class Reader:
         if record is None or record.answer is None:
             return None
         shown = shown_of(record.answer)
+        if len(record.answer) > _ANSWER_MAX:
+            return shown
         with self._lock:
             self._shown[query] = shown
             while len(self._shown) > _ANSWERS:
@@ -186,14 +197,16 @@ class Reader:
         row = self.registry.dashboard(dashboard)
         if row is None or row.closed is not None:
             return None
-        tiles = self.registry.tiles(dashboard)
+        tiles, owner = self.registry.tiles(dashboard), self.registry.principal(row.principal)
+        # Links are credentials of the owner's: they open nothing while the owner's keys do not.
+        links = self.registry.links(dashboard) if owner is not None and owner.disabled is None else ()
         return Seen(
             row=row,
             title=self._title(row.sealed, row.id),
             tiles={tile.name: tile for tile in tiles},
             titles={tile.name: self._title(tile.sealed, tile.id) for tile in tiles},
             readers=frozenset(self.registry.readers(dashboard)),
-            links={link.id: link for link in self.registry.links(dashboard)},
+            links={link.id: link for link in links},
         )
 
     def _title(self, sealed: bytes, identifier: str) -> str | None:

@@ -390,7 +390,8 @@ async def list_links(
     seen: Annotated[Seen, Depends(visible_dashboard)],
 ) -> Response:
     """GET /v1/dashboards/{dashboard_id}/links."""
-    return json_response({"links": [_link(link) for link in seen.links.values()]})
+    registry = services_of(request).registry
+    return json_response({"links": [_link(link) for link in await in_thread(lambda: registry.links(seen.row.id))]})
 
 
 @router.delete(
@@ -414,8 +415,8 @@ async def revoke_link(
     services, dashboard = services_of(request), seen.row.id
     await _there(lambda: services.registry.revoke_link(dashboard, link_id, actor=caller.name), "link")
     services.dashboards.reader.forget(dashboard)
-    gone = await visible_dashboard(request, dashboard)
-    return json_response(_link(gone.links[link_id]))
+    links = await in_thread(lambda: services.registry.links(dashboard))
+    return json_response(_link(next(link for link in links if link.id == link_id)))
 
 
 async def _rested(request: Request, caller: Caller, row: DashboardRow, *, paused: bool) -> Response:

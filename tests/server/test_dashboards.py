@@ -155,6 +155,11 @@ def test_a_link_opens_the_tiles_of_one_dashboard_until_it_ends(world: World) -> 
     assert world.api.get(f"{tile}?link={token}").status_code == 401
     again = world.api.get(tile, who=None)
     assert again.status_code == 401
+    for disabled, status in ((True, 401), (False, 200)):
+        world.api.call("PATCH", "/v1/principals/analyst", who="admin", json={"disabled": disabled})
+        world.services.dashboards.reader.forget(address.rpartition("/")[2])
+        assert get(tile)[0] == status
+        assert len(world.api.get(f"{address}/links", who="admin").json()["links"]) == 1
     assert world.api.call("DELETE", f"{address}/links/{link}").json()["revoked"] is not None
     assert world.api.call("DELETE", f"{address}/links/{link}").status_code == 404
     assert get(tile) == (401, "It was revoked.")
