@@ -99,6 +99,11 @@ class Accounts(Reads):
             found.update((account.id, account) for account in under)
         return list(found.values())
 
+    def below(self, account: str) -> list[Account]:
+        """The accounts right below one, those that have ended too."""
+        with self._read() as connection:
+            return self._accounts(connection, accounts.c.parent == account)
+
     def end(self, account: str, *, actor: str, reason: str) -> Account:
         """Ends an envelope, or an account that was never charged, now and for good. What it spent stays spent.
 

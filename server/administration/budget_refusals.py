@@ -96,13 +96,20 @@ class NoRoot(Refusal):
 
 @dataclass(frozen=True, slots=True)
 class SecondRoot(Refusal):
-    """The dataset has a root account."""
+    """The dataset has a root account, its own or that of its unit space."""
 
     dataset: str
+    shared: str | None = None
+    """The unit space, where the root was opened for another dataset of it."""
 
-    what = 'could not open the account: dataset "{it.dataset}" has a root account'
+    what = 'could not open the account: dataset "{it.dataset}" has a root account{it.where}'
     why = "A second root would double what may be disclosed about the same people."
     instead = "Change its limit: <change_root>"
+
+    @property
+    def where(self) -> str:
+        """Whose root it is, where it is not the dataset's own."""
+        return "" if self.shared is None else f', that of unit space "{self.shared}"'
 
 
 @dataclass(frozen=True, slots=True)

@@ -323,7 +323,7 @@ class Budgets:
         if root is None and request.principal is not None:
             raise ActRefused(NoRoot(request.dataset, limit))
         if root is not None and request.principal is None:
-            raise ActRefused(SecondRoot(request.dataset))
+            raise ActRefused(SecondRoot(request.dataset, None if root.dataset == request.dataset else root.space))
         return None if root is None else root.id
 
     def _space(self, dataset: str) -> str:

@@ -27,10 +27,13 @@ from server.administration.lending_refusals import (
 )
 from server.administration.refusal import ActRefused
 
-__all__ = ["DAYS_MAX", "LOANS_MAX", "LendBudget", "Lending"]
+__all__ = ["DAYS_MAX", "LOANS_EVER", "LOANS_MAX", "LendBudget", "Lending"]
 
 LOANS_MAX = 100
 """Most envelopes below one account that have not ended."""
+
+LOANS_EVER = 1_000
+"""Most envelopes that one account ever has: each of them is kept for good."""
 
 DAYS_MAX = 366
 """Longest time for which something is lent."""
@@ -74,9 +77,9 @@ class Lending:
         limit = self._limit(request, lender)
         now = self.ledger.time()
         self._check_end(request, [lender, *above], now)
-        children = [one for one in self.ledger.accounts(space=lender.space) if one.parent == lender.id]
-        if sum(one.expires is not None and one.expires > now and not one.frozen for one in children) >= LOANS_MAX:
-            raise ActRefused(TooManyLoans(lender.id, LOANS_MAX))
+        lent = [one for one in self.ledger.below(lender.id) if one.expires is not None]
+        if len(lent) >= LOANS_EVER or sum(now < (one.expires or now) for one in lent) >= LOANS_MAX:
+            raise ActRefused(TooManyLoans(lender.id, LOANS_MAX, LOANS_EVER))
         try:
             return self.ledger.create_account(
                 dataset=lender.dataset,

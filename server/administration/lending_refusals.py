@@ -63,10 +63,11 @@ class TooManyLoans(Refusal):
 
     account: str
     most: int
+    ever: int
 
-    what = "account {it.account} has {it.most} envelopes that have not ended"
-    why = "Each of them is kept for good."
-    instead = "Take one back first."
+    what = "account {it.account} has as many envelopes as it may"
+    why = "At most {it.most} that have not ended, and {it.ever} ever: each of them is kept for good."
+    instead = "Take one back, or let an administrator open a budget: <open_below>"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import pytest
 from accountant.account import Account
 from accountant.errors import AccountExpired, BudgetExhausted, HasHistory
 from accountant.ledger import Ledger
+from server.administration import lending
 from tests.accountant.exported import exported, rechained
 from tests.accountant.making import analyst, core, gaussian, limit, request, root
 from tests.accountant.test_spaces import verified
@@ -171,3 +172,17 @@ def test_charges_after_an_end_are_named(lent: tuple[Callable[[], Ledger], list[d
     assert "over_limit" in verified(rechained([*earlier[: granted + 1], end, *earlier[granted + 1 :]]))
     end["details"] = end["details"].replace(f'"expires":{end["created"]}', f'"expires":{end["created"] + 1}')
     assert "wrong_state" in verified(rechained(lines))
+
+
+def test_envelopes_do_not_pile_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as may be open, and as many as may ever be, those that were taken back among them."""
+    monkeypatch.setattr(lending, "LOANS_MAX", 2)
+    monkeypatch.setattr(lending, "LOANS_EVER", 3)
+    one, _ = lend(world).json()["id"], lend(world).json()["id"]
+    assert lend(world).status_code == 409
+    world.api.post(f"/v1/budgets/{one}:recall", json={"reason": "over"}, who="analyst")
+    assert [lend(world).status_code, lend(world).status_code] == [201, 409]
+    world.api.post(
+        f"/v1/budgets/{world.ledger.below(world.account.id)[1].id}:recall", json={"reason": "x"}, who="analyst"
+    )
+    assert lend(world).status_code == 409

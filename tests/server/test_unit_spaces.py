@@ -21,6 +21,7 @@ from server.administration.refusal import ActRefused
 from server.administration.spaces import settle_space
 from server.catalogue import ServedDatasets
 from server.journey.admission import Admission
+from server.roles import Role
 from server.services import DatasetRefused
 from server.store.registry import Registry
 
@@ -69,7 +70,7 @@ class House:
 @pytest.fixture
 def house(database: str, registry: Registry, tmp_path: Path) -> Iterator[House]:
     """Nothing attached, and one analyst."""
-    registry.create_principal("analyst", "analyst", actor="test")
+    registry.create_principal("analyst", Role.ANALYST, actor="test")
     with Ledger(database, instance="test") as ledger:
         catalogue = ServedDatasets(
             registry,
@@ -91,7 +92,7 @@ def test_a_dataset_is_attached_beside_another_one(house: House) -> None:
         house.pays("visits")
     with pytest.raises(ActRefused) as refused:
         house.budget("visits")
-    assert isinstance(refused.value.refusal, SecondRoot)
+    assert refused.value.refusal == SecondRoot("visits", "people")
     theirs = house.budget("visits", "analyst")
     assert (theirs.parent, theirs.space, theirs.dataset) == (root.id, "people", "visits")
     assert (house.pays("people"), house.pays("visits")) == ([mine.id, root.id], [theirs.id, root.id])
