@@ -225,9 +225,17 @@ class BudgetRequests:
             own = [account for account in own if account.id == asked.account]
             if not own:
                 raise ActRefused(NoOwnAccount())
+        elif asked.estimate is not None:
+            own = [account for account in own if account.id == _paying(asked.estimate)] or own
         if len(own) > 1:
             raise ActRefused(SeveralAccounts(tuple(account.id for account in own)))
         return own[0] if own else None
+
+
+def _paying(estimate: Mapping[str, object]) -> object:
+    """The account that an estimate is about."""
+    price = estimate.get("price")
+    return price.get("budget") if isinstance(price, Mapping) else None
 
 
 def _kept(estimate: Mapping[str, object]) -> dict[str, Json]:
@@ -254,7 +262,7 @@ def _limit_asked(
         if account is not None and asked.epsilon <= account.limit.epsilon and delta <= account.limit.delta:
             raise ActRefused(CoveredAlready(above=False))
         return asked.epsilon, delta
-    if account is None or estimate is None:
+    if account is None or estimate is None or _paying(estimate) != account.id:
         raise ActRefused(LimitMissing())
     missing = estimate["missing"]
     assert isinstance(missing, dict)

@@ -74,7 +74,7 @@ class Overview:
             pace = used / max(lived, Fraction(1))
             days = None if not pace else int(min((1 - share) / pace, Fraction(_DAYS_MAX)))
             soon = share >= Fraction(9, 10) or (days is not None and days <= within_days)
-            if not soon or account.frozen:
+            if not soon or not _pays(account, now):
                 continue
             projected = None if days in (None, _DAYS_MAX) else today + datetime.timedelta(days=days or 0)
             row = {
@@ -88,10 +88,11 @@ class Overview:
 
     def questions_left(self, *, dataset: str | None = None) -> dict[str, object]:
         """How many counts at the dataset's default spend each account could still ask, with all accounts above it."""
+        now = self.ledger.time()
         rows = []
         for account, accounts in self._accounts(dataset):
             served = self.dataset_of(account.dataset)
-            if served is None or account.frozen or owner_of(account, accounts) is None:
+            if served is None or not _pays(account, now) or owner_of(account, accounts) is None:
                 continue
             path, default = _path(account, accounts), served.limits.epsilon_default
             left = questions_left(path, default)
@@ -133,6 +134,11 @@ class Overview:
     @staticmethod
     def _share(account: Account, spent: Amounts) -> Fraction:
         return Fraction(*least_share(spent.sums(), account.branches))
+
+
+def _pays(account: Account, now: datetime.datetime) -> bool:
+    """Whether an account may pay at all: it is not frozen, and what was lent has not ended."""
+    return not account.frozen and (account.expires is None or account.expires > now)
 
 
 def _midnight(day: datetime.date) -> datetime.datetime:

@@ -75,13 +75,12 @@ async def create_request(request: Request, caller: Annotated[Caller, Depends(rol
     body, raw = await body_of(request, BudgetRequestBody)
     estimate = await _estimate(services, caller, body, raw)
     question = raw.get("question")
-    paying = None if estimate is None else estimate["price"]
     named = body.budget or (None if body.question is None else body.question.budget)
     wanted = AskBudget(
         principal=caller.name,
         dataset=body.dataset,
         reason=body.reason,
-        account=named or (str(paying["budget"]) if isinstance(paying, Mapping) else None),
+        account=named,
         epsilon=None if body.limit is None else body.limit.epsilon,
         delta=None if body.limit is None else body.limit.delta,
         question=question if isinstance(question, dict) else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import threading
 from collections.abc import Mapping
@@ -203,6 +204,26 @@ def test_requests_that_make_no_sense_are_refused(world: World, body: dict[str, A
     """No limit, less than there is, somebody else's budget: nothing is stored."""
     assert world.api.post(PATH, json={**ASKED, **body}).status_code == status
     assert world.api.get(PATH).json()["requests"] == []
+
+
+def test_what_was_lent_is_not_asked_for(world: World) -> None:
+    """An envelope is its lender's: no request changes it, and what it lacks is not what the own account lacks."""
+    lent = world.ledger.create_account(
+        dataset="clinic",
+        parent=world.root.id,
+        principal="other",
+        name="lent",
+        limit=world.account.limit,
+        filter=world.account.filter,
+        actor="test",
+        expires=world.ledger.time() + datetime.timedelta(days=1),
+    )
+    too_dear(world)
+    world.journey.estimated["price"]["budget"] = lent.id
+    body = {**ASKED, "question": query(), "limit": None}
+    assert world.api.post(PATH, json={**body, "budget": lent.id}, who="other").status_code == 404
+    assert world.api.post(PATH, json=body, who="other").status_code == 422
+    assert asked(world, "other", question=query())["budget"] is None
 
 
 def test_what_others_spent_is_no_reason_for_a_request(world: World) -> None:
