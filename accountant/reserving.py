@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 
-from accountant.account import Account
 from accountant.batch import Batch, Needs
 from accountant.entry import Amounts, canonical_json, from_micros
 from accountant.errors import (
@@ -339,7 +338,7 @@ class Reserve(_Request):
             if loss is None or charge is None:
                 continue
             if not account.admits(charge, batch.now):
-                raise _exhausted(account.account(batch.now), loss)
+                raise _exhausted(account, loss, now=batch.now, clock=batch.clock)
             debits.append((account, charge))
         self._check_price(path[-1], chosen)
         shares = []
@@ -384,19 +383,20 @@ def _attos_text(delta: int) -> str:
     return fraction_to_text(delta * ATTO)
 
 
-def _exhausted(account: Account, loss: Loss) -> BudgetExhausted:
-    """Why an account does not pay, and when its window would let the charge through."""
-    moments = (
-        None if moment is None else from_micros(moment)
-        for moment in (account.available_at(loss), None if account.window is None else account.window.next_turn())
-    )
-    available, turns = moments
+def _exhausted(state: AccountState, loss: Loss, *, now: int, clock: int) -> BudgetExhausted:
+    """Why an account does not pay now, and when its window would let the charge through.
+
+    When it turns is computed from the machine's clock: the ledger's time may be the moment of somebody's entry.
+    """
+    account = state.account(now)
+    available = account.available_at(loss)
+    turns = None if state.window is None else state.window.turn_after_moment(clock)
     return BudgetExhausted(
         account.id,
         root=account.parent is None,
         shortages=account.explain_refusal(loss),
-        available_at=available,
-        turns_at=turns,
+        available_at=None if available is None else from_micros(available),
+        turns_at=None if turns is None else from_micros(turns),
     )
 
 

@@ -87,6 +87,17 @@ class Window:
         assert self.slices is not None
         return min(max(number - self.first + 1, 0), self.slices)
 
+    def turn_after(self, number: int) -> int | None:
+        """When the next window after that of this number begins that brings something; None where none does."""
+        following = max(number + 1, self.first)
+        if self.slices is not None and following >= self.first + self.slices:
+            return None
+        return begin_of(self.kind, following)
+
+    def turn_after_moment(self, moment: int) -> int | None:
+        """The same of a moment: of the rule and a clock alone, whatever was charged."""
+        return self.turn_after(number_at(self.kind, moment))
+
     def check(self, limit: Limit, filter: FilterKind, shares: DeltaShares) -> None:
         """Errors: ValueError where an account with this limit cannot have this window."""
         if self.slices is not None and split_limit(limit, filter, shares).pure < self.slices:
@@ -248,11 +259,8 @@ class View:
         return begin_of(self.rule.kind, max(self.rule.first + needed - 1, self.rule.first))
 
     def next_turn(self) -> int | None:
-        """When the next window begins that brings something; a function of the rule and the clock. None: none does."""
-        number = max(self.number + 1, self.rule.first)
-        if self.rule.slices is not None and number >= self.rule.first + self.rule.slices:
-            return None
-        return begin_of(self.rule.kind, number)
+        """When the next window begins that brings something; None where none does."""
+        return self.rule.turn_after(self.number)
 
     def budgets(self, branches: Branches) -> Branches | None:
         """The budgets that hold now, in whole units; None where nothing is unlocked.

@@ -78,7 +78,7 @@ def _statement(item: Json) -> list[str]:
     runs_out = "" if pace["exhausted_on"] is None else f", nothing left on {pace['exhausted_on']}"
     days = pace["grounds"]["days"]
     lines = [
-        f"{item['id']}: lost {lost} of {limit} in its lifetime; at the pace of its {days} days "
+        f"{item['id']}: lost {lost} of {limit} in its lifetime; at the pace of its {days} day{'s' * (days > 1)} "
         f"{short(pace['in_a_year'])} in a year{runs_out}."
     ]
     window = item["window"]

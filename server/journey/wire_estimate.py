@@ -302,7 +302,10 @@ def _exhausted(quote: Quote) -> dict[str, object]:
     refusing = next((account for account in reversed(quote.path) if not account.admits(loss)), None)
     if refusing is not None and refusing.window is not None:
         available = refusing.available_at(loss) if refusing is quote.path[0] else None
-        moments = (None if at is None else from_micros(at) for at in (available, refusing.window.next_turn()))
+        moments = (
+            None if at is None else from_micros(at)
+            for at in (available, refusing.window.rule.turn_after_moment(refusing.moment))
+        )
         words, waiting = window_words(*moments)
         why, instead = f"{why}{words}", (*waiting, *instead)
     return finding_body(

@@ -130,3 +130,27 @@ def test_show_tells_limits_and_rest(with_root: Path) -> None:
     text = cli("budget", "show", "--home", str(with_root)).out
     assert "(root)" in text
     assert "research" in text
+
+
+def test_a_window_from_the_command_line(with_root: Path) -> None:
+    """Set with a reason, shown in words beside the lifetime's loss, refused without the acknowledgement, taken away."""
+    made = budget(with_root, "--principal", "research", *LIMIT, "--json").json
+
+    def window(*arguments: str) -> Ran:
+        return cli("budget", "window", "--account", made["id"], *arguments, "--home", str(with_root))
+
+    reset = ("--kind", "daily", "--mode", "reset", "--epsilon", "1", "--delta", "0.0000001", "--reason", "daily")
+    for wrong, why in (
+        (reset, "the losses of windows add up"),
+        (("--kind", "daily", "--slices", "3", "--ends", "1-1", "--reason", "x"), "A day is written"),
+    ):
+        ran = window(*wrong)
+        assert ran.code == 2
+        assert why in ran.err
+    assert window("--kind", "monthly", "--slices", "12", "--reason", "a part each month").code == 0
+    shown = cli("budget", "show", "--principal", "research", "--home", str(with_root)).out
+    assert "lost 0 of 5 in its lifetime; at the pace of its 1 day 0 in a year." in shown
+    assert "monthly slices, 1 of 12 slices unlocked: lost 0 in this window, 0.416667 may be spent now" in shown
+    assert "at any time now" in window("--reason", "the study ends").out
+    with Home(with_root).opened() as (_, ledger, _):
+        assert [entry.kind.value for entry in ledger.entries(made["id"])] == ["grant", "adjust", "adjust"]

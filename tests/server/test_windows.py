@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from accountant.calendar import ACKNOWLEDGEMENT
+from privacy.events import LaplaceEvent
+from server.journey.wire_estimate import _exhausted
 from tests.server.conftest import World
 from tests.server.fakes import query
 
@@ -35,7 +39,8 @@ def test_slices_of_a_lifetime(world: World) -> None:
     assert float(shown["remaining"]["epsilon"]) == pytest.approx(limit / 20)
     assert float(shown["lifetime"]["remaining"]["epsilon"]) == limit
     assert shown["window"]["next"]["at"] == shown["window"]["ends"]
-    refused = world.api.post("/v1/queries", json=query(spend={"epsilon": str(limit / 4)}))
+    large = query(spend={"epsilon": str(limit / 4)})
+    refused = world.api.post("/v1/queries", json=large)
     assert (refused.status_code, refused.json()["code"]) == (403, "budget_exhausted")
     year = int(shown["window"]["begins"][:4])
     assert refused.json()["available_at"] == f"{year + 4}-01-01T00:00:00+00:00"
@@ -95,6 +100,20 @@ def test_a_shared_window_shows_its_turn_alone(world: World) -> None:
     refused = world.api.post("/v1/queries", json=query(spend={"epsilon": str(limit)})).json()
     assert (refused["code"], refused["budget"], refused["available_at"]) == ("budget_exhausted", None, None)
     assert refused["turns_at"].endswith("-01-01T00:00:00+00:00")
+
+
+def test_an_estimate_says_when(world: World) -> None:
+    """In the words of the refusal: when it fits the caller's own window, and of a shared one when it turns."""
+    change(world, SLICES)
+    loss = LaplaceEvent(l1_sensitivity=world.account.limit.epsilon / 4, scale=Fraction(1)).loss()
+    quote = Mock(path=world.ledger.path(world.account.id), priced=Mock(loss=loss))
+    said: Any = _exhausted(quote)
+    assert "Wait until" in said["instead"][0]
+    change(world, "none")
+    world.api.call("PATCH", f"/v1/budgets/{world.root.id}", json={"window": SLICES, "reason": "all"}, who="admin")
+    quote.path = world.ledger.path(world.account.id)
+    said = _exhausted(quote)
+    assert "next window of the budget begins" in said["instead"][0]
 
 
 def test_a_budget_is_opened_with_a_window(world: World) -> None:
