@@ -355,7 +355,8 @@ def lost_reading(lines: Lines) -> None:
 
 
 def reading_of_another(lines: Lines) -> None:
-    of(lines, "reading")[0]["release"] = of(lines, "release")[0]["id"]
+    reading = of(lines, "reading")[0]
+    reading["release"] = next(line["id"] for line in of(lines, "release") if line["id"] != reading["release"])
 
 
 def lost_release(lines: Lines) -> None:
