@@ -83,7 +83,7 @@ class Refreshing:
         """Begins the refreshes that are due now. Returns how many. Errors: the database's."""
         by_owner: dict[str, list[_Found]] = {}
         for found in await asyncio.to_thread(self._due):
-            by_owner.setdefault(found[0].dashboard.principal, []).append(found)
+            by_owner.setdefault(found[0].principal, []).append(found)
         begun = 0
         for owner, due in by_owner.items():
             if len(self.rounds.under_way) >= _AT_ONCE:
@@ -104,7 +104,7 @@ class Refreshing:
         found = []
         for standing in self.dashboards.registry.standing_tiles():
             tile = standing.tile
-            dataset = self.catalogue.get(standing.dashboard.dataset)
+            dataset = self.catalogue.get(standing.dataset)
             if dataset is None or _held(tile, now):
                 continue
             due = (
@@ -139,11 +139,11 @@ class Refreshing:
             await asyncio.to_thread(give_back)
             return
         await asyncio.to_thread(partial(registry.end_refresh, tile, claim, end, at=due.at))
-        self.dashboards.reader.forget(standing.dashboard.id)
+        self.dashboards.reader.forget(tile.dashboard)
 
     async def _ended(self, standing: Standing, dataset: Dataset, due: Due) -> RefreshEnd:
         """What a refresh finds. Errors: _Later."""
-        tile, row = standing.tile, standing.dashboard
+        tile = await asyncio.to_thread(self.dashboards.registry.tile_text, standing.tile)
         version = due.key.partition(" ")[2].split(_AGAIN)[0] if due.key.startswith("version ") else dataset.version
         handled = due.at if due.key.startswith("at ") else tile.handled
         end = partial(RefreshEnd, handled=handled, version=version)
@@ -155,10 +155,13 @@ class Refreshing:
             # The same text of the same data: the ledger would find the release that is shown.
             return end(outcome="unchanged", digest=tile.digest, answered=dataset.version, charged="0")
         key = f"dashboard {tile.id} {due.key}"
-        question = question_of(row.principal, row.dataset, row.account, text, moment, key=key)
+        question = question_of(standing.principal, standing.dataset, standing.account, text, moment, key=key)
         try:
             started = await self.jobs.start(
-                partial(self.journey.admit, question), self.journey.complete, self.journey.abandon, owner=row.principal
+                partial(self.journey.admit, question),
+                self.journey.complete,
+                self.journey.abandon,
+                owner=standing.principal,
             )
             if isinstance(started.query, Settled):
                 answer: bytes | None = started.query.answer
@@ -192,7 +195,7 @@ class Refreshing:
             query=str(body["id"]),
             digest=digest_of(shown_of(answer)),
             answered=version_of,
-            charged=_charged(body, row.account),
+            charged=_charged(body, standing.account),
         )
 
 

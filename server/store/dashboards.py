@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 from sqlalchemy import Connection, Update, delete, func, insert, or_, select, update
@@ -123,10 +123,12 @@ class RefreshEnd:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A tile that the schedule may refresh, and its dashboard."""
+    """A tile that the schedule may refresh: whose it is, of which dataset, and its envelope."""
 
     tile: TileRow
-    dashboard: DashboardRow
+    principal: str
+    dataset: str
+    account: str
 
 
 _DASHBOARD, _TILE, _REFRESH, _LINK = (
@@ -256,9 +258,15 @@ class DashboardRows(Transactions):
             connection.commit()
 
     def standing_tiles(self) -> tuple[Standing, ...]:
-        """Every tile whose dashboard is open and runs, and whose owner may ask."""
+        """Every tile whose dashboard is open and runs, and whose owner may ask. Without its text: see `tile_text`.
+
+        This is read every second, and most of it is due at another time.
+        """
         query = (
-            select(dashboard_tiles, *(dashboards.c[name].label(f"of_{name}") for name in _DASHBOARD))
+            select(
+                *(dashboard_tiles.c[name] for name in _TILE if name != "sealed"),
+                *(dashboards.c[name].label(f"of_{name}") for name in ("principal", "dataset", "account")),
+            )
             .join(dashboards, dashboards.c.id == dashboard_tiles.c.dashboard)
             .join(principals, principals.c.name == dashboards.c.principal)
             .where(
@@ -271,11 +279,19 @@ class DashboardRows(Transactions):
             found = connection.execute(query).mappings().all()
         return tuple(
             Standing(
-                TileRow(**{name: row[name] for name in _TILE}),
-                DashboardRow(**{name: row[f"of_{name}"] for name in _DASHBOARD}),
+                TileRow(**{name: row[name] for name in _TILE if name != "sealed"}, sealed=b""),
+                principal=row["of_principal"],
+                dataset=row["of_dataset"],
+                account=row["of_account"],
             )
             for row in found
         )
+
+    def tile_text(self, tile: TileRow) -> TileRow:
+        """A tile of `standing_tiles` with its text. Errors: NoResultFound."""
+        query = select(dashboard_tiles.c.sealed).where(dashboard_tiles.c.id == tile.id)
+        with self._engine.connect() as connection:
+            return replace(tile, sealed=connection.execute(query).scalar_one())
 
     def claim_refresh(
         self, tile: TileRow, *, due: str, at: str, now: datetime.datetime, lease_seconds: int
