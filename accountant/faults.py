@@ -13,6 +13,7 @@ __all__ = ["POINTS", "install", "reach"]
 _OPERATIONS = (
     "create_account",
     "change_limit",
+    "freeze",
     "reserve",
     "repeat",
     "post",

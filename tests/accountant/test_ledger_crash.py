@@ -10,17 +10,19 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection, func, insert, select
 
 from accountant import faults
 from accountant.account import Account
 from accountant.errors import BudgetExhausted, LedgerBehind
 from accountant.highwater import HighWater, Mark
 from accountant.ledger import Ledger, utc_now
+from server.store.tables import told
 from tests.accountant.making import analyst, core, laplace, limit, releases_for, request, root
 
 LEASE_SECONDS = 30.0
@@ -90,6 +92,8 @@ def journey(url: str, mark: Path, diary: Diary) -> None:
             getattr(ledger, last)(reserved.query_id)
             diary.tell(key=key, ended=last)
     ledger.change_limit(leaf.id, limit(2), actor="admin", reason="more")
+    frozen = ledger.freeze("analyst", actor="admin", reason="stop", beside=note)
+    ledger.unfreeze("analyst", frozen, actor="admin", reason="go on", beside=note)
     diary.tell(reserved=ledger.reserve(request(leaf, core("left open"), idempotency_key="left open")).query_id)
     sequence, identity = ledger.audit().sequence, ledger.identity
     ledger.close()
@@ -97,6 +101,19 @@ def journey(url: str, mark: Path, diary: Diary) -> None:
     ledger = Ledger(url, instance="restored", high_water=mark)
     ledger.acknowledge_restore(actor="admin", reason="drill")
     ledger.close()
+
+
+def note(_: Sequence[str], connection: Connection) -> None:
+    """What the registry writes beside an act."""
+    connection.execute(insert(told).values(subject="act", occasion=os.urandom(8).hex(), at="now"))
+
+
+def acts_of(ledger: Ledger, leaf: str) -> tuple[int, int]:
+    """How often an account was frozen or paid again, and what was written beside that."""
+    kinds = [json.loads(entry.details).get("action") for entry in ledger.entries(leaf, count=1000)]
+    acts = [kind for kind in kinds if kind in ("freeze", "unfreeze")]
+    with ledger._read() as connection:
+        return len(acts), connection.execute(select(func.count()).select_from(told)).scalar_one()
 
 
 def check_after_crash(url: str, mark: Path, diary: Diary) -> None:
@@ -123,6 +140,8 @@ def check_after_crash(url: str, mark: Path, diary: Diary) -> None:
         leaves = [fact["leaf"] for fact in facts if "leaf" in fact]
         if not leaves:
             return
+        acts, beside = acts_of(ledger, leaves[0])
+        assert acts == beside, "one side of an act is there without the other"
         charged = [query for query in queries.values() if query.state in ("settled", "failed_charged")]
         repeated = [query for query in charged if query.idempotency_key == "repeated"]
         assert all((query.state, query.charged) == ("settled", ()) for query in repeated)
