@@ -183,6 +183,26 @@ def test_a_change_of_the_window_does_not_begin_it_anew(open_ledger: Callable[...
     agrees(ledger)
 
 
+def test_a_turn_is_of_the_own_clock(open_ledger: Callable[..., Ledger]) -> None:
+    """Another one's entry through a server that is a day ahead moves nothing that is read or refused with here."""
+    slow, fast = (open_ledger(clock=Clock(START + ahead * DAY)) for ahead in (0, 1))
+    top = root(slow)
+    mine, theirs = (analyst(slow, top, principal=name) for name in ("mine", "theirs"))
+    for account in (top, mine):
+        slow.change_window(account.id, daily("0.3"), actor="admin", reason="daily")
+    shown = slow.account(mine.id).window
+    before = _refusal(slow, mine)
+    spend(fast, asked(theirs, "0.1"))
+    assert slow.account(mine.id).window == shown
+    assert _refusal(slow, mine) == before == START.replace(hour=0) + DAY
+
+
+def _refusal(ledger: Ledger, account: Account) -> datetime.datetime | None:
+    with pytest.raises(BudgetExhausted) as refused:
+        ledger.reserve(asked(account, "0.5"))
+    return refused.value.turns_at
+
+
 def _walk(ledger: Ledger, clock: Clock[datetime.datetime], seed: int, steps: int) -> None:
     """Any steps while the clock goes forward and back and windows turn and change; after each, what must hold holds."""
     draw = random.Random(seed)
