@@ -95,7 +95,7 @@ async def lend_budget(
         body=ReasonBody,
         body_examples={"done": {"reason": "The course is over"}},
         answers={200: (BudgetAnswer, _LENT)},
-        problems=("not_found", "conflict"),
+        problems=("not_found", "conflict", "idempotency_conflict"),
     ),
 )
 async def recall_budget(
