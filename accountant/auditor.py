@@ -114,6 +114,8 @@ class Auditor:
         self.shares: dict[str, dict[str, int]] = {}
         self.kinds: dict[str, str] = {}
         self.frozen: set[str] = set()
+        self._stopped: set[str] = set()
+        """Accounts frozen by people: nothing goes through one. Below one that migration 0004 froze, charges went on."""
         self.reserved: dict[str, dict[str, Amounts]] = defaultdict(dict)
         self.closed: dict[str, dict[str, EntryKind]] = defaultdict(dict)
         self.kept: dict[str, Kept] = {}
@@ -240,8 +242,8 @@ class Auditor:
     def _amounts_agree(self, entry: Entry, joining: _Joining | None) -> bool:
         query = entry.query_id
         if entry.kind is EntryKind.RESERVE and query is not None:
-            if self._ends_before(entry):
-                self.find("wrong_state", entry.sequence, "the account had ended before it was charged")
+            if self._ends_before(entry) or entry.account in self._stopped:
+                self.find("wrong_state", entry.sequence, "the account was frozen or had ended before it was charged")
             again = entry.account in self.reserved[query]
             self.reserved[query][entry.account] = entry.amounts
             try:
@@ -294,8 +296,10 @@ class Auditor:
             self.granted[entry.account].append(self.limits[entry.account])
         elif details.get("action") == "freeze":
             self.frozen.add(entry.account)
+            self._stopped |= set() if "kept" in details else {entry.account}
         elif details.get("action") == "unfreeze":
             self.frozen.discard(entry.account)
+            self._stopped.discard(entry.account)
         return entry.amounts == ZERO
 
     def _limit(self, entry: Entry, to: dict[str, str]) -> None:

@@ -14,6 +14,7 @@ from accountant.account import Account, FilterKind, common_accounts, tree_order
 from accountant.batch import Batch
 from accountant.errors import AccountFrozen, BudgetExhausted, UnknownAccount
 from accountant.ledger import Ledger
+from accountant.rows import AccountState
 from tests.accountant.exported import exported
 from tests.accountant.making import core, limit, request, root
 from tests.accountant.test_spaces import take, verified
@@ -118,6 +119,25 @@ def test_a_planted_path_that_leaves_one_out_is_caught(ledger: Ledger, monkeypatc
     ledger.fail(ledger.reserve(request(leaf, core(secrets.token_hex(4)))).query_id)
     assert "wrong_state" in {finding.code for finding in ledger.audit().findings}
     assert "wrong_path" in verified(exported(ledger))
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+def test_a_planted_charge_through_a_frozen_account_is_caught(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reservation that looks at the account that pays alone is named by the audit and by the auditors' program."""
+    theirs = under(ledger, under(ledger, root(ledger), "lead"), "student")
+    ledger.freeze("lead", actor="admin", reason="stop", beside=lambda *_: None)
+    whole = Batch.path
+
+    def thawed(batch: Batch, name: str) -> list[AccountState]:
+        for account in (path := whole(batch, name)):
+            account.frozen = False
+        return path
+
+    with monkeypatch.context() as planted:
+        planted.setattr(Batch, "path", thawed)
+        ledger.fail(ledger.reserve(request(theirs, core("a"), principal="student")).query_id)
+    assert "wrong_state" in {finding.code for finding in ledger.audit().findings}
+    assert "over_limit" in verified(exported(ledger))
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
