@@ -75,6 +75,10 @@ HANDED_DOWN = {
         "mechanisms/measurements/gaussian.py",
     ): "an abstract class calls the noise of its kind, which asks for what all kinds share",
     (
+        "server/app.py",
+        "server/cross_origin.py",
+    ): "the layer around the application calls it, and is called when its answer begins",
+    (
         "server/journey/admission.py",
         "server/journey/agreed_price.py",
     ): "an attempt to price and reserve is made again while the price moves",
