@@ -15,6 +15,7 @@ import pytest
 from accountant import rows
 from accountant.account import Account
 from accountant.calendar import ACKNOWLEDGEMENT, WindowKind, WindowMode, begin_of, number_at
+from accountant.checkpoint import CheckpointFile
 from accountant.entry import from_micros, to_micros
 from accountant.errors import BudgetExhausted
 from accountant.filter import fits
@@ -181,6 +182,24 @@ def test_a_change_of_the_window_does_not_begin_it_anew(open_ledger: Callable[...
     with pytest.raises(BudgetExhausted):
         ledger.reserve(asked(account, "0.2"))
     agrees(ledger)
+
+
+def test_an_audit_goes_on_from_a_checkpoint(open_ledger: Callable[..., Ledger]) -> None:
+    """A checkpoint keeps windows: a void of a charge before it is taken from the right one, and nothing is found."""
+    clock = Clock(START)
+    ledger = open_ledger(clock=clock)
+    account = root(ledger)
+    ledger.change_window(account.id, daily("0.4"), actor="admin", reason="daily")
+    old, same = (ledger.reserve(asked(account, "0.1")).query_id for _ in range(2))
+    point = CheckpointFile.read(CheckpointFile(checkpoint=ledger.audit().checkpoint).text()).checkpoint
+    assert point is not None
+    ledger.void(same)
+    clock.now += DAY
+    spend(ledger, asked(account, "0.4"))
+    ledger.void(old)
+    report = ledger.audit_since(point)
+    assert report is not None
+    assert report.findings == ledger.audit().findings == ()
 
 
 def test_a_turn_is_of_the_own_clock(open_ledger: Callable[..., Ledger]) -> None:
