@@ -32,6 +32,7 @@ __all__ = [
     "Caller",
     "access_of",
     "caller_of",
+    "require_scope",
     "roles",
     "services_of",
     "undeclared_routes",
@@ -148,12 +149,8 @@ class Access:
                 instead=(f"Use a key of that person, without the header {ON_BEHALF_OF}.",),
             )
         scope = self.needs(request.method, request.scope["route"].path)
-        if scope is not None and caller.scopes is not None and scope not in caller.scopes:
-            raise Problem(
-                "missing_scope",
-                what=f"your key lacks the scope {scope}",
-                why=f"It has {', '.join(caller.scopes)}, and this operation needs {scope}.",
-            )
+        if scope is not None:
+            require_scope(caller, scope)
         request.state.caller = caller
         return caller
 
@@ -172,6 +169,16 @@ def roles(
     """
     assert allowed
     return Access(frozenset(allowed), scope=scope, every_key=every_key, links=links, in_person=in_person)
+
+
+def require_scope(caller: Caller, scope: Scope) -> None:
+    """Errors: Problem missing_scope where the caller's key is not for this."""
+    if caller.scopes is not None and scope not in caller.scopes:
+        raise Problem(
+            "missing_scope",
+            what=f"your key lacks the scope {scope}",
+            why=f"It has {', '.join(caller.scopes)}, and this operation needs {scope}.",
+        )
 
 
 async def _by_link(request: Request, services: Services) -> Caller:

@@ -1,7 +1,8 @@
 """Scopes of API keys: which of the operations of its role a key may use. A scope narrows the role, never widens it.
 
-Every operation needs exactly one scope. A key without scopes has all that its role serves, except `impersonate`, which
-is never had unless it is named: it needs no operation but the header `Noisegate-On-Behalf-Of`.
+Every operation needs exactly one scope; approving or rejecting a request for a budget needs `administer` besides. A key
+without scopes has all that its role serves, except `impersonate`, which is never had unless it is named: it needs no
+operation but the header `Noisegate-On-Behalf-Of`.
 
 Claim: a request with scopes S is let in only if the same request without scopes is. For `Access` (server/auth.py)
 refuses a caller whose role is not served before it looks at S, and S only adds a reason to refuse.

@@ -152,9 +152,12 @@ class BudgetRequests:
             else:
                 notice = None if own else self._decided(decided)
                 self.registry.decide_request(decided, notice)
-        except RequestDecided:
-            now = self.registry.request(row.id)
-            raise ActRefused(DecidedBefore((now or row).state.value)) from None
+        except (RequestDecided, ActRefused) as refused:
+            # What another approval has changed already may be met before the request that it decided.
+            now = self.registry.request(row.id) or row
+            if isinstance(refused, ActRefused) and now.state is RequestState.OPEN:
+                raise
+            raise ActRefused(DecidedBefore(now.state.value)) from None
         return self.registry.request(row.id) or decided
 
     def content(self, row: BudgetRequestRow) -> Mapping[str, Json]:

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
 from server.administration.budget_requests import AskBudget, Decide, request_body, request_tag
-from server.auth import Caller, roles, services_of
+from server.auth import Caller, require_scope, roles, services_of
 from server.once import ONCE_TEXT, once
 from server.preconditions import if_match
 from server.roles import ASKING, READING, Role
@@ -19,8 +19,9 @@ from server.routes.paying import REFUSALS, called
 from server.routes.queries import question_of
 from server.routes.resources import After
 from server.routes.sight import datasets_decided_by, seen_request, visible_request
+from server.scopes import Scope
 from server.services import Services
-from server.store.budget_requests import BudgetRequestRow
+from server.store.budget_requests import BudgetRequestRow, RequestState
 from server.wire.budget_requests import (
     BudgetRequestAnswer,
     BudgetRequestBody,
@@ -193,6 +194,9 @@ async def decide_request(
     """PATCH /v1/budget-requests/{request_id}."""
     services = services_of(request)
     body, _ = await body_of(request, BudgetRequestChangeBody)
+    if body.state is not RequestState.WITHDRAWN:
+        # What changes somebody's limit is no asking, whoever may do it.
+        require_scope(caller, Scope.ADMINISTER)
     wanted = Decide(
         state=body.state,
         actor=caller.name,

@@ -14,6 +14,7 @@ from accountant.errors import LedgerUnavailable
 from server.administration.budget_requests import Decide
 from server.administration.refusal import ActRefused
 from server.roles import Role
+from server.scopes import Scope
 from server.store.budget_requests import RequestState
 from server.store.webhooks import WebhookRow
 from tests.server.conftest import World
@@ -132,6 +133,21 @@ def test_a_request_is_decided_once(world: World) -> None:
     assert world.ledger.account(world.account.id).revision == 1
 
 
+def test_a_key_for_asking_decides_nothing(world: World) -> None:
+    """Approving and rejecting need the scope of administrators; withdrawing what one asked for does not."""
+    made = asked(world)
+    for who in ("admin", "owner", "analyst"):
+        world.api.keys[f"{who} asks"] = world.registry.create_key(
+            who, label="x", days=1, actor="test", scopes=(Scope.READ, Scope.ASK)
+        ).text
+    for who in ("admin", "owner"):
+        for state in ("approved", "rejected"):
+            found = decide(world, made, state, f"{who} asks", reason="no")
+            assert (found.status_code, found.json()["code"]) in {(403, "missing_scope"), (404, "not_found")}, who
+    assert decide(world, made, "approved", "admin asks").status_code == 403
+    assert decide(world, made, "withdrawn", "analyst asks").json()["state"] == "withdrawn"
+
+
 def test_of_administrators_who_decide_at_once_one_does(world: World) -> None:
     """All have read the request as open: one entry, one decision, and the limit is the winner's."""
     made = asked(world)
@@ -159,6 +175,25 @@ def test_of_administrators_who_decide_at_once_one_does(world: World) -> None:
     now, account = world.registry.request(made["id"]), world.ledger.account(world.account.id)
     assert now is not None
     assert account.revision == (2 if now.state is RequestState.APPROVED else 1)
+
+
+def test_who_comes_second_meets_the_decision_first(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An approval that finds the limit changed by another approval says that the request was decided."""
+    made = asked(world)
+    row = world.registry.request(made["id"])
+    assert row is not None
+    budgets = type(world.services.requests.budgets)
+    change = budgets.change
+
+    def beaten(self: Any, *args: Any, **more: Any) -> Any:
+        monkeypatch.setattr(budgets, "change", change)
+        assert decide(world, made, "approved").status_code == 200
+        return change(self, *args, **more)
+
+    monkeypatch.setattr(budgets, "change", beaten)
+    with pytest.raises(ActRefused) as refused:
+        world.services.requests.decide(row, Decide(state=RequestState.APPROVED, actor="root", role=Role.ADMIN))
+    assert refused.value.refusal.code == "conflict"
 
 
 def test_neither_side_of_an_approval_is_there_without_the_other(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
