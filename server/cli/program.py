@@ -139,7 +139,8 @@ def _help(page: str, command: str) -> str | None:
     """What the page says of a command before its options: the beginning of its chapter, and its examples."""
     chapter = page.partition(f"\n### `{command}`\n")[2]
     words, _, after = chapter.partition("```\n")
-    words = re.sub(r"\[([^]]+)\]\([^)]+\)", r"docs/\1", words.strip())
+    # A link whose words are the name of a page becomes its path; of other links only the words are left.
+    words = re.sub(r"\[(?:([^]]+\.md)|([^]]+))\]\([^)]+\)", lambda link: link[2] or f"docs/{link[1]}", words.strip())
     examples = textwrap.indent(after.partition("```")[0], "  ")
     return f"{words}\n\n\b\nexamples\n{examples}" if chapter else None
 
