@@ -85,7 +85,6 @@ class Reads:
     def __init__(self, engine: Engine, clock: Callable[[], datetime.datetime] = utc_now) -> None:
         self._engine = engine
         self._clock = clock
-
         kind = DialectKind.of(engine.dialect)
         # What every question reads.
         self._spendable = text_of(SPENDABLE, kind)

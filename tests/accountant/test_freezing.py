@@ -74,3 +74,18 @@ def test_somebody_is_stopped_and_goes_on(ledger: Ledger) -> None:
     spend(ledger, request(below))
     assert len(noted(ledger)) == 3
     assert ledger.audit().ok
+
+
+def test_only_what_a_stop_froze_pays_again(ledger: Ledger) -> None:
+    """An account that was frozen before is not named, and stays frozen; nor is one of somebody else's thawed."""
+    top = root(ledger)
+    one, other = analyst(ledger, top), analyst(ledger, top, principal="other")
+    below = analyst(ledger, other, principal="analyst")
+    act = {"actor": "admin", "reason": "a stop", "beside": lambda *_: None}
+    ledger.freeze("other", **act)
+    with pytest.raises(AccountFrozen):
+        analyst(ledger, below, principal="third")
+    assert set(ledger.freeze("analyst", **act)) == {one.id, below.id}
+    assert ledger.unfreeze("analyst", [one.id, other.id], **act) == (one.id,)
+    assert [ledger.account(account.id).frozen for account in (one, below, other)] == [False, True, True]
+    assert ledger.audit().ok

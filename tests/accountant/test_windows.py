@@ -16,11 +16,11 @@ from accountant import rows
 from accountant.account import Account
 from accountant.calendar import ACKNOWLEDGEMENT, WindowKind, WindowMode, begin_of, number_at
 from accountant.checkpoint import CheckpointFile
-from accountant.entry import from_micros, to_micros
+from accountant.entry import Amounts, from_micros, to_micros
 from accountant.errors import BudgetExhausted
 from accountant.filter import fits
 from accountant.ledger import Ledger
-from accountant.window import View, WindowWish
+from accountant.window import Turn, View, WindowWish
 from tests.accountant.exported import Program
 from tests.accountant.making import analyst, core, gaussian, laplace, limit, request, root, spend
 from tests.clocks import Clock
@@ -170,6 +170,30 @@ def test_each_day_has_its_amount(open_ledger: Callable[..., Ledger]) -> None:
     assert ledger.account(account.id).revision == 3
     spend(ledger, asked(account, "0.2"))
     agrees(ledger)
+
+
+@pytest.mark.parametrize("wish", [QUARTERS, daily("0.4")], ids=["slices", "reset"])
+def test_nothing_is_spent_before_the_first_window(open_ledger: Callable[..., Ledger], wish: WindowWish) -> None:
+    """A window that begins tomorrow or next month admits nothing until then, and says when it does."""
+    clock = Clock(START)
+    ledger = open_ledger(clock=clock)
+    account = root(ledger)
+    first = datetime.datetime(2026, 2, 1, tzinfo=datetime.UTC)
+    ledger.change_window(account.id, replace(wish, starts=first.date()), actor="admin", reason="later")
+    with pytest.raises(BudgetExhausted) as refused:
+        ledger.reserve(asked(account, "0.1"))
+    assert refused.value.available_at == first
+    shown = ledger.account(account.id)
+    assert (shown.remaining_epsilon(), shown.charges_left(laplace("0.1").loss())) == (0, 0)
+    clock.now = first
+    spend(ledger, asked(account, "0.1"))
+    agrees(ledger)
+
+
+def test_a_turn_never_goes_back() -> None:
+    """An earlier window takes nothing of what was counted; the next one begins with its entry."""
+    turn = Turn(5, 2, Amounts(pure=7))
+    assert (turn.at(4, 9), turn.at(5, 9), turn.at(6, 9)) == (turn, turn, Turn(6, 9))
 
 
 def test_a_change_of_the_window_does_not_begin_it_anew(open_ledger: Callable[..., Ledger]) -> None:

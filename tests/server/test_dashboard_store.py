@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from server.roles import Role
 from server.store.dashboards import DashboardRow, LinkRow, RefreshEnd, TileRow
 from server.store.errors import NotThere
 from server.store.registry import Registry
@@ -90,6 +91,9 @@ def test_which_tiles_stand(registry: Registry) -> None:
     registry.change_principal("ann", disabled=True, actor="test")
     assert registry.standing_tiles() == ()
     registry.change_principal("ann", disabled=False, actor="test")
+    registry.change_principal("ann", role=Role.AUDITOR, actor="test")
+    assert registry.standing_tiles() == ()
+    registry.change_principal("ann", role=Role.ANALYST, actor="test")
     other = replace(TILE, id="t_2", name="m")
     registry.replace_dashboard(ROW, removed=["t_1"], kept={}, added=[other], readers=[], actor="ann")
     assert [one.tile.id for one in registry.standing_tiles()] == ["t_2"]

@@ -87,6 +87,9 @@ def test_who_reads_a_dashboard(world: World) -> None:
     }
     assert [who for who, (sql, _) in seen.items() if sql is not None] == ["analyst"]
     assert [who for who, (_, envelope) in seen.items() if envelope is not None] == ["analyst", "admin", "auditor"]
+    tiles = {who: one.json()["tiles"][0] for who, one in shown.items() if one.is_success}
+    assert [who for who, tile in tiles.items() if tile["query"] is not None] == ["analyst", "admin", "auditor"]
+    assert (tiles["dashboard"]["spend"], shown["dashboard"].json()["readers"]) == (None, None)
     for who, status in (("dashboard", 200), ("auditor", 200), ("other", 404), ("owner", 404)):
         assert world.api.get(f"{address}/tiles/people.csv", who=who).status_code == status
         assert len(world.api.get("/v1/dashboards", who=who).json()["dashboards"]) == (status == 200)

@@ -157,6 +157,31 @@ def test_an_end_is_the_ledgers_time(lent: tuple[Callable[[], Ledger], list[datet
         assert ledger.audit().ok
 
 
+def test_what_hangs_below_an_envelope_ends_with_it(lent: tuple[Callable[[], Ledger], list[datetime.datetime]]) -> None:
+    """Taken back, it takes along what was lent of it, whenever that was to end; and nothing more is opened below."""
+    opened, moments = lent
+    later = moments[-1] + datetime.timedelta(days=1)
+    with opened() as ledger:
+        upper = _envelope(ledger, analyst(ledger, root(ledger)), later)
+        lower = _envelope(ledger, upper, later)
+        ledger.fail(ledger.reserve(request(lower, core("a", quality="0.1"), principal="bob")).query_id)
+        ledger.end(upper.id, actor="analyst", reason="over")
+        with pytest.raises(AccountExpired):
+            ledger.reserve(request(lower, core("b", quality="0.1"), principal="bob"))
+        with pytest.raises(AccountExpired):
+            _envelope(ledger, lower, later)
+        assert ledger.audit().ok
+
+
+def test_nothing_outlives_what_it_is_lent_of(world: World) -> None:
+    """Of an envelope until its end at most; and of nobody's own budget nothing, whoever asks."""
+    envelope = lend(world).json()["id"]
+    last = datetime.date.fromisoformat(DAY) + datetime.timedelta(days=1)
+    assert lend(world, who="other", of=envelope, expires=last.isoformat()).status_code == 422
+    assert lend(world, who="other", of=envelope).status_code == 201
+    assert lend(world, who="admin", of=world.root.id).status_code == 409
+
+
 def test_charges_after_an_end_are_named(lent: tuple[Callable[[], Ledger], list[datetime.datetime]]) -> None:
     """A forged export that charges an envelope after it was taken back, and one that moves its end."""
     opened, moments = lent

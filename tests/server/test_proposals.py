@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from server.administration.budgets import Budgets, ChangeBudget
 from server.administration.proposals import Adjust, Caps, Proposals
 from server.administration.refusal import ActRefused
 from server.roles import Role
+from server.store.errors import ProposalDecided
 from server.store.proposals import ProposalState
 from server.store.registry import Registry
 from tests.accountant.exported import Program
@@ -87,7 +89,8 @@ def test_what_was_spent_is_never_lowered(two: World) -> None:
 
 def test_caps(two: World) -> None:
     """One adjustment changes no more than the settings say, in either direction."""
-    for body in ({"epsilon": "1.1"}, {"epsilon": "0", "delta": "0.00001"}, {"epsilon": "0"}):
+    above = {"direction": "raise", "epsilon": "0", "delta": "0.00001"}
+    for body in ({"epsilon": "1.1"}, {"epsilon": "0", "delta": "0.00001"}, above, {"epsilon": "0"}):
         wanted = {"direction": "lower", "epsilon": "0.5", "delta": "0", "reason": "x", **body}
         response = two.api.post(f"/v1/budgets/{two.account.id}:adjust", json=wanted, who="admin")
         assert response.status_code in (409, 422), response.text
@@ -110,6 +113,18 @@ def test_its_time_is_over_after_a_week(two: World) -> None:
     two.clock.now += datetime.timedelta(days=8)
     assert decide(two, made).status_code == 409
     assert two.ledger.account(two.account.id).revision == 1
+
+
+def test_a_decision_is_stored_once(two: World) -> None:
+    """Whoever read the proposal while it was open, and comes second, changes nothing."""
+    row = two.registry.proposal(proposed(two)["id"])
+    assert row is not None
+    two.registry.decide_proposal(replace(row, state=ProposalState.REJECTED, decider="boss"))
+    with pytest.raises(ProposalDecided):
+        two.registry.decide_proposal(replace(row, state=ProposalState.WITHDRAWN, decider="admin"))
+    late = two.registry.proposal(row.id)
+    assert late is not None
+    assert (late.state, late.decider) == (ProposalState.REJECTED, "boss")
 
 
 def test_a_sole_administrator_confirms_on_the_machine(world: World) -> None:
@@ -167,14 +182,16 @@ def test_strict_raises(world: World) -> None:
     """With `raises_need_two` one administrator alone stays below every limit that the account had."""
     budgets = Budgets(world.ledger, world.registry, lambda: ["clinic"], raises_need_two=True)
 
-    def change(epsilon: int) -> None:
-        wanted = {"account": world.account.id, "epsilon": Fraction(epsilon), "delta": Fraction(1, 10**6)}
+    def change(epsilon: int, micros: int = 1) -> None:
+        wanted = {"account": world.account.id, "epsilon": Fraction(epsilon), "delta": Fraction(micros, 10**6)}
         budgets.change(ChangeBudget(**wanted, reason="x"), actor="admin")  # type: ignore[arg-type]
 
     change(4)
     change(10)
     with pytest.raises(ActRefused, match="NeedsTwo"):
         change(11)
+    with pytest.raises(ActRefused, match="NeedsTwo"):
+        change(4, 2)
 
 
 @pytest.mark.parametrize("sole", [False, True])
