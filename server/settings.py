@@ -22,6 +22,7 @@ from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
+    SettingsError,
     TomlConfigSettingsSource,
     YamlConfigSettingsSource,
 )
@@ -413,6 +414,11 @@ def load_settings(**values: Any) -> Settings:
         return Settings(**values)
     except (yaml.YAMLError, tomllib.TOMLDecodeError, UnicodeDecodeError):
         raise SettingsRefused((f"{_FILE_VARIABLE} names a file that is not valid YAML or TOML",)) from None
+    except SettingsError as error:
+        # A list that is not JSON. The message names the field between quotes, and not the value.
+        _, _, rest = str(error).partition('"')
+        name = rest.partition('"')[0]
+        raise SettingsRefused((f'{name}: is not valid JSON; a list is written as ["one", "two"]',)) from None
     except ValidationError as error:
         findings = []
         for item in error.errors(include_url=False, include_input=False):

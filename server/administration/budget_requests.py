@@ -33,6 +33,7 @@ from server.administration.request_refusals import (
     ReasonMissing,
     SeveralAccounts,
     TooManyRequests,
+    WindowShort,
 )
 from server.roles import Role
 from server.sealing import Seal, SealBroken
@@ -100,7 +101,8 @@ class BudgetRequests:
         """Stores a request, and tells those who may decide it.
 
         For a dataset of which the asker has no account nothing is looked up: whether there is one stays unsaid.
-        Refused: NoOwnAccount, SeveralAccounts, LimitMissing, CoveredAlready, TooManyRequests, UnsuitableLimit.
+        Refused: NoOwnAccount, SeveralAccounts, LimitMissing, CoveredAlready, WindowShort, TooManyRequests,
+        UnsuitableLimit.
         """
         require_reason(asked.reason, asked.account or "")
         account = self._own_account(asked)
@@ -272,6 +274,10 @@ def _limit_asked(
     lacks = {name: Fraction(str(missing[name])) for name in ("epsilon", "delta")}
     if not any(lacks.values()):
         raise ActRefused(CoveredAlready(above=estimate["verdict"] == "rejected_budget"))
+    if (lacks["epsilon"] and account.remaining_epsilon() < account.lifetime_epsilon()) or (
+        lacks["delta"] and account.remaining_delta() < account.lifetime_delta()
+    ):
+        raise ActRefused(WindowShort())
     # The budgets of all branches grow at least as the limit does, so what lacks in the nominal is enough. Of the
     # delta that showing groups takes, an account has its share only.
     part = Fraction(100, max(account.shares.groups, 1))

@@ -17,6 +17,7 @@ __all__ = [
     "ReasonMissing",
     "SeveralAccounts",
     "TooManyRequests",
+    "WindowShort",
 ]
 
 
@@ -56,6 +57,18 @@ class LimitMissing(Refusal):
     what = "the request names no limit"
     why = "Without a question that your budget does not cover, nobody can compute what is missing."
     instead = "Name the whole limit that you would like, or the question that is too expensive."
+
+
+@dataclass(frozen=True, slots=True)
+class WindowShort(Refusal):
+    """The window of the account is short of the question, and its limit is not what would have to grow."""
+
+    what = "the window of your budget is what does not cover the question"
+    why = "A greater limit opens a part of itself in each window, or nothing, so what it lacks is not computed."
+    instead = (
+        "Wait for the next window: your budget says when it begins, and what may be spent then.\n"
+        "Ask an administrator for another window, or name the limit that you would like."
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ def settle_space(ledger: Ledger, dataset: Dataset, actor: str) -> None:
                     what=f'unit_space "{dataset.space}" is refused',
                     why=f"The budgets of the dataset stay where they are: {refused.why}.",
                     instead=(
-                        "Leave unit_space as it was, or see the budgets of both: noisegate budget list",
+                        "Leave unit_space as it was, or see the budgets of both: noisegate budget show",
                         "docs/datasets.md says under Unit spaces when a dataset changes from one to another.",
                     ),
                     field="unit_space",

@@ -22,7 +22,10 @@ from server.files import write_whole
 from server.home import KEY_NAMES, Home
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from privacy.policy import Dataset
+    from server.administration.budgets import Budgets
     from server.administration.refusal import Refusal
     from server.services import Services
     from server.settings import Settings
@@ -35,6 +38,7 @@ SAMPLE_DEMO = (
 SAMPLE_EPSILON = "0.5"
 NEXT_DEMO = "SELECT department, COUNT(*) AS visits, AVG(cost) AS cost FROM visits GROUP BY department"
 _READY_SECONDS = 60.0
+_ANALYST = KEY_NAMES[1]
 
 
 def up(
@@ -140,6 +144,7 @@ class _Up:
         for name in KEY_NAMES:
             self.keys[name] = self._key(services, name)
         catalogue = catalogue_of(services)
+        budgets = Budgets(services.ledger, services.registry, services.served)
         if self.guest is not None:
             chosen = self._attach_own(services, self.guest)
         else:
@@ -154,12 +159,11 @@ class _Up:
                     {printable(why)} The ledger is not touched.
                     Attach them again: noisegate dataset add FILE, with the dataset file that you attached,
                     or stop serving one: noisegate dataset remove NAME (what was spent on it stays known).""")
-            chosen = catalogue.get(DEMO) or catalogue.all()[0]
+            chosen = catalogue.get(DEMO) or _asked_before(catalogue.all(), budgets)
         for name, broken in catalogue.broken().items():
             self.tell(f"dataset {name} is not served: {broken.why}")
             self.tell("  Attach it again: noisegate dataset add FILE (what was spent on it stays known).")
-        budgets = Budgets(services.ledger, services.registry, services.served)
-        budgets.open_first(chosen.name, analyst="analyst", actor=operator())
+        budgets.open_first(chosen.name, analyst=_ANALYST, actor=operator())
         self.asked = chosen
         self.datasets = [dataset.name for dataset in services.catalogue.all()]
 
@@ -305,6 +309,14 @@ with Python (pip install httpx):
             self.tell(f"  bounds and groups   fill in what {self.described} asks for, then:")
             self.tell(f"                      noisegate dataset add {self.described}")
         self.tell("\nServing. Ctrl-C stops it; nothing is lost.")
+
+
+def _asked_before(datasets: Sequence[Dataset], budgets: Budgets) -> Dataset:
+    """The first dataset of which the analyst has a budget, so that no other one opens unasked; else the first one."""
+    for dataset in datasets:
+        if any(account.principal == _ANALYST for account in budgets.accounts_of(dataset.name)):
+            return dataset
+    return datasets[0]
 
 
 def _repeats(refusal: Refusal) -> bool:

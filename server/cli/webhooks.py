@@ -16,7 +16,7 @@ def add(
     *,
     destination: str = option("ADDRESS", "Where events are sent, within what an administrator allows."),
     event: list[str] = option("--event KIND", "A kind of events, again for each. Default: monitor.passed.", []),
-    subject: list[str] = option("--subject ID", "Only events of this monitor, again for each. Default: all.", []),
+    subject: list[str] = option("--subject ID", "Only events about this identifier, again for each. Default: all.", []),
     remote: Remote,
     here: Here,
 ) -> None:

@@ -12,13 +12,26 @@ import sqlite3
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import pytest
 
+from server.cli.up import _asked_before
 from server.home import Home
 from server.serving import ServingLock
 from tests.cli.support import ROOT, Serving, cli, gone, misused, refused, serving_url
+
+
+def test_a_dataset_that_was_added_since_is_not_opened_unasked() -> None:
+    """The analyst's own dataset is the one that is asked again, and the first one where there is none."""
+    datasets = [Mock(), Mock()]
+    datasets[0].name, datasets[1].name = "city", "trips"
+    owners = {"city": [None, "maria"], "trips": [None, "analyst"]}
+    budgets = Mock(accounts_of=lambda name: [Mock(principal=owner) for owner in owners[name]])
+    assert _asked_before(datasets, budgets).name == "trips"
+    owners["trips"] = []
+    assert _asked_before(datasets, budgets).name == "city"
 
 
 def get(record: dict[str, Any], path: str, key: str = "analyst_key") -> httpx.Response:

@@ -270,6 +270,17 @@ def test_what_others_spent_is_no_reason_for_a_request(world: World) -> None:
     assert (refused.status_code, "share with others" in refused.json()["why"]) == (409, True)
 
 
+def test_a_window_is_no_reason_for_a_greater_limit(world: World) -> None:
+    """What the window alone keeps back is not asked for as a limit, of which it would open a part; a named limit is."""
+    window = {"window": {"kind": "yearly", "slices": 20}, "reason": "a part each year"}
+    path = f"/v1/budgets/{world.account.id}"
+    assert world.api.call("PATCH", path, json=window, who="admin").status_code == 200
+    too_dear(world, own="1")
+    refused = world.api.post(PATH, json={**ASKED, "limit": None, "question": query()})
+    assert (refused.status_code, "window" in refused.json()["what"]) == (409, True), refused.text
+    assert asked(world)["limit"] == MORE
+
+
 def test_an_approval_lowers_no_limit_unnoticed(world: World) -> None:
     """Raised meanwhile: refused, and the request stays open; with a limit of its own it is given."""
     made = asked(world)

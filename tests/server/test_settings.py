@@ -76,6 +76,14 @@ def test_unsafe_or_wrong_settings_are_refused(values: dict[str, object], word: s
         load_settings(**values)
 
 
+def test_a_list_that_is_not_json_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The setting is named, and how a list is written; the value is not repeated."""
+    monkeypatch.setenv("NOISEGATE_MAIL_ADDRESSES", "zebedee@example.com")
+    with pytest.raises(SettingsRefused, match="mail_addresses: is not valid JSON") as caught:
+        load_settings()
+    assert "zebedee" not in str(caught.value)
+
+
 def test_refusals_name_no_value() -> None:
     """A wrong secret or address is not repeated in the refusal."""
     with pytest.raises(SettingsRefused) as caught:
