@@ -55,7 +55,7 @@ _LENT = {
 )
 async def lend_budget(
     request: Request,
-    caller: Annotated[Caller, Depends(roles(*ASKING))],
+    caller: Annotated[Caller, Depends(roles(*ASKING, in_person=True))],
     account: Annotated[Account, Depends(visible_account)],
 ) -> Response:
     """POST /v1/budgets/{budget_id}:lend."""
@@ -100,7 +100,7 @@ async def lend_budget(
 )
 async def recall_budget(
     request: Request,
-    caller: Annotated[Caller, Depends(roles(*ASKING))],
+    caller: Annotated[Caller, Depends(roles(*ASKING, in_person=True))],
     account: Annotated[Account, Depends(visible_account)],
 ) -> Response:
     """POST /v1/budgets/{budget_id}:recall."""

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Row, Select, Table, or_, select
 from accountant.acts import append_act, lock_head, raise_mark, row_hashes
 from accountant.connection import open_engine
 from accountant.entry import to_micros
+from accountant.request import ACTING
 from privacy.values import Json
 
 __all__ = ["Transactions", "iso"]
@@ -55,9 +56,12 @@ class Transactions:
     ) -> None:
         """Writes an act, after what it tells of; `rows` are the rows of watched tables that it changed, by their keys.
 
-        From here to the end of the transaction nobody else writes to the ledger.
+        An act of a service on the actor's behalf names the service. From here to the end of the transaction nobody else
+        writes to the ledger.
         """
         told = dict(details or {})
+        if (service := ACTING.get()) is not None:
+            told["service"] = service
         if rows:
             told["rows"] = {table: self._hashed(connection, table, keys) for table, keys in rows.items()}
         clock = to_micros(self._clock())

@@ -13,6 +13,7 @@ from server.auth import ON_BEHALF_OF, Caller
 from server.roles import Role
 from server.scopes import Scope
 from tests.server.conftest import World
+from tests.server.test_dashboards import BODY as DASHBOARD
 
 BODY = {"dataset": "clinic", "sql": "SELECT COUNT(*) AS n FROM patients", "spend": {"epsilon": "0.5"}, "wait_ms": 5000}
 
@@ -102,6 +103,28 @@ def test_requests_for_budgets_are_decided_in_person(world: World) -> None:
     found = on_behalf(world, "PATCH", "/v1/budget-requests/absent", "owner", json=decided)
     assert (found.status_code, found.json()["why"]) == (403, "Who decides about budgets does so in person.")
     assert world.api.call("PATCH", "/v1/budget-requests/absent", who="owner", json=decided).status_code == 404
+
+
+def test_nobody_s_budget_is_lent_by_a_service(world: World) -> None:
+    """A portal opens no envelope for itself below a person's budget, and ends none."""
+    service(world)
+    lent = {"principal": "portal", "limit": {"epsilon": "1", "delta": "0.0000001"}, "expires": "2027-01-01"}
+    for act, body in (("lend", lent), ("recall", {"reason": "x"})):
+        found = on_behalf(world, "POST", f"/v1/budgets/{world.account.id}:{act}", "analyst", json=body)
+        assert (found.status_code, found.json()["why"]) == (403, "Who decides about budgets does so in person.")
+    assert world.ledger.below(world.account.id) == []
+
+
+def test_an_act_in_a_person_s_name_names_the_service(world: World) -> None:
+    """The chain says which service did what the person did not do; what persons do themselves names nobody else."""
+    service(world)
+    assert on_behalf(world, "POST", "/v1/dashboards", "analyst", json=DASHBOARD).status_code == 201
+    assert world.api.post("/v1/dashboards", json=DASHBOARD).status_code == 201
+    found = [act for act in world.api.get("/v1/acts", who="admin").json()["acts"] if act["action"] == "dashboard_add"]
+    assert [(act["actor"], act["details"].get("service")) for act in found] == [
+        ("analyst", "portal"),
+        ("analyst", None),
+    ]
 
 
 def test_a_twin_that_asks_the_person_only_is_caught(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
