@@ -311,7 +311,8 @@ def rows_within(asked: Box, held: Box) -> list[list[int]] | None:
                 made.setdefault(own, set()).add(other)
         within = {other for own, other in zip(ours, theirs, strict=True) if own != _OUT}
         beyond = {other for own, other in zip(ours, theirs, strict=True) if own == _OUT}
-        if _OUT in within or within & beyond or sum(map(len, made.values())) != len(within):
+        # Where no value is wanted nothing is read: the whole of a box without this key is not its part without rows.
+        if not within or _OUT in within or within & beyond or sum(map(len, made.values())) != len(within):
             return None
         free[name] = sorted(within)
         if name in asked.grouped and (name not in held.grouped or len(set(map(len, made.values()))) > 1):

@@ -13,7 +13,7 @@ import pytest
 from privacy.policy import ColumnType
 from sql_rewrite import lines
 from sql_rewrite.bound import bound
-from sql_rewrite.boxes import Box, aligned, box_of
+from sql_rewrite.boxes import Box, aligned, box_of, rows_within
 from sql_rewrite.evaluate import evaluate
 from sql_rewrite.expressions import Expression, Value, columns_of
 from sql_rewrite.lift import lift
@@ -83,6 +83,18 @@ def _listed(ends: list[int], number: int) -> int:
 def test_boxes_of_lines_hold_what_the_conditions_hold() -> None:
     """Shows it of pairs of conditions on values around all constants, of zeros of either sign and of NULL."""
     assert wrong() == []
+
+
+@pytest.mark.parametrize(
+    "nobody", ["age > 50 AND age < 20", "age IS NULL", "sex = 'nowhere'", "income > 5 AND income < 0"]
+)
+def test_conditions_that_no_value_meets_are_no_part_of_others(nobody: str) -> None:
+    """The rows of another condition are not those of one that nobody meets; they are those of the same one."""
+    for other in ("age > 50", "sex = 'female'", "income = 0"):
+        (_, around, box), (_, beside, held) = boxed(nobody), boxed(other)
+        assert around == beside
+        assert rows_within(box, held) is None
+        assert rows_within(held, held) == [[0]]
 
 
 def test_doubles_that_are_ordered_by_their_bits_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
