@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import secrets
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from sqlalchemy.exc import DBAPIError
@@ -129,15 +130,25 @@ def test_joins_that_are_refused_change_nothing(ledger: Ledger) -> None:
     below(ledger, shared, "beside")
     opened = analyst(ledger, root(ledger, dataset="open"))
     ledger.reserve(request(opened))
+    deep = root(ledger, dataset="deep")
+    for _ in range(7):
+        deep = below(ledger, deep, "deep", principal=None)
+    day = WindowWish(kind=WindowKind.DAILY, mode=WindowMode.RESET, limit=limit("1.5"), acknowledge=ACKNOWLEDGEMENT)
+    ledger.change_window(root(ledger, dataset="days", epsilon=2).id, day, actor="admin", reason="daily")
+    root(ledger, dataset="narrow")
     for dataset, space, why in (
         ("copy", "people", "above the stricter"),
         ("approximate", "people", "root is approximate"),
         ("shared", "people", '"beside", which would stay'),
         ("open", "people", "under way"),
+        ("deep", "people", "nested at most"),
+        ("narrow", "days", "window of its root"),
     ):
         with pytest.raises(SpacesNotJoined, match=why):
             ledger.join_space(dataset, space, actor="admin", reason="try")
     assert all(account.space == account.dataset or account.dataset == "beside" for account in ledger.accounts())
+    with pytest.raises(ValueError, match="unit space of its parent"):
+        below(ledger, replace(one, space="shared"), "visits")
     ledger.change_limit(other.id, limit("1.1"), actor="admin", reason="these people bear 1.1 in both")
     assert ledger.join_space("copy", "people", actor="admin", reason="try")
     assert ledger.audit().ok

@@ -51,6 +51,11 @@ def test_a_charge_reaches_all_eight(ledger: Ledger, chain: list[Account]) -> Non
         under(ledger, chain[-1], "deeper")
     with pytest.raises(ValueError, match=r"epsilon"):
         under(ledger, chain[0], "nothing", epsilon=0)
+    with pytest.raises(ValueError, match="the dataset of its parent"):
+        ledger.create_account(
+            dataset="others", parent=chain[0].id, principal=None, name="elsewhere", limit=limit(1),
+            filter=FilterKind.PURE, actor="admin",
+        )  # fmt: skip
     with pytest.raises(UnknownAccount):
         ledger.create_account(
             dataset="people", parent="b_absent", principal=None, name="cycle", limit=limit(1),

@@ -17,8 +17,8 @@ from accountant.account import Account
 from accountant.calendar import ACKNOWLEDGEMENT, WindowKind, WindowMode, begin_of, number_at
 from accountant.checkpoint import CheckpointFile
 from accountant.entry import Amounts, from_micros, to_micros
-from accountant.errors import BudgetExhausted
-from accountant.filter import fits
+from accountant.errors import AccountChanged, AccountFrozen, BudgetExhausted
+from accountant.filter import DEFAULT_SHARES, FilterKind, fits, split_limit
 from accountant.ledger import Ledger
 from accountant.window import Turn, View, WindowWish
 from tests.accountant.exported import Program
@@ -188,6 +188,35 @@ def test_nothing_is_spent_before_the_first_window(open_ledger: Callable[..., Led
     clock.now = first
     spend(ledger, asked(account, "0.1"))
     agrees(ledger)
+
+
+def test_a_window_is_set_on_what_was_read_and_on_accounts_that_pay(ledger: Ledger) -> None:
+    """A revision that is over, a frozen account, and a new one that it does not suit: refused."""
+    top = root(ledger)
+    with pytest.raises(ValueError, match="more than the account's limit"):
+        ledger.create_account(
+            dataset="days", parent=None, principal=None, name="days", limit=limit(1), filter=top.filter, actor="admin",
+            window=daily(2),
+        )  # fmt: skip
+    account = analyst(ledger, top)
+    with pytest.raises(AccountChanged):
+        ledger.change_window(account.id, QUARTERS, actor="admin", reason="try", expected=account.revision + 1)
+    ledger.freeze("analyst", actor="admin", reason="stop", beside=lambda *_: None)
+    with pytest.raises(AccountFrozen):
+        ledger.change_window(account.id, QUARTERS, actor="admin", reason="try")
+    assert ledger.account(account.id).window is None
+
+
+def test_slices_are_of_delta_too() -> None:
+    """A charge with a delta waits for its slice, however little else it costs."""
+    whole = limit(1, "1e-6")
+    branches = split_limit(whole, FilterKind.APPROXIMATE, DEFAULT_SHARES)
+    rule = QUARTERS.at(to_micros(START))
+    turn = Turn(rule.first, 1)
+    view = View.of(rule, turn, to_micros(START), FilterKind.APPROXIMATE, DEFAULT_SHARES)
+    fitting, above = (Amounts(pure=1, delta=branches.delta // 4 + one).sums() for one in (0, 1))
+    assert view.admits(fitting, fitting, branches)
+    assert not view.admits(above, above, branches)
 
 
 def test_a_turn_never_goes_back() -> None:

@@ -121,6 +121,36 @@ def test_foreign_requests_are_not_there(world: World) -> None:
     assert world.ledger.account(world.account.id).revision == 1
 
 
+def test_colleagues_learn_nothing_of_each_others_requests(world: World) -> None:
+    """Who has a budget of the dataset and is no owner sees none and is told of none; nor is an owner of other data."""
+
+    def opened(who: str) -> None:
+        """Somebody has a budget of the dataset."""
+        mine = {"parent": world.root.id, "principal": who, "name": who, "actor": "test"}
+        world.ledger.create_account(dataset="clinic", limit=world.account.limit, filter=world.account.filter, **mine)
+
+    def told() -> list[int]:
+        """How many notices everybody got."""
+        return [len(sent(world, who)) for who in ("admin", "owner", "other", "analyst")]
+
+    opened("other")
+    for who in ("admin", "owner", "other", "analyst"):
+        hook(world, who, "request.waiting")
+    made = asked(world)
+    assert world.api.get(made["links"]["self"], who="other").status_code == 404
+    assert world.api.get(PATH, who="other").json()["requests"] == []
+    assert decide(world, made, "approved", "other").status_code == 404
+    assert told() == [1, 0, 0, 0]
+    opened("owner")
+    asked(world)
+    assert told() == [2, 1, 0, 0]
+    asked(world, "owner")
+    assert told() == [3, 1, 0, 0], "nobody decides their own"
+    world.registry.change_principal("owner", disabled=True, actor="test")
+    asked(world)
+    assert told() == [4, 1, 0, 0]
+
+
 def test_a_request_is_decided_once(world: World) -> None:
     """A second decision is 409, or 412 with the tag that was read, and changes nothing."""
     made = asked(world)
