@@ -247,8 +247,7 @@ def link_of(
     found = links[best] if links else None
     rest = [part for number, part in enumerate(parts) if found is None or number != best]
     # A condition beside an outer join may stand in WHERE only where it is of the rows that the join looks for.
-    reversed_ = found is not None and refers(found.right, found.left) and not found.left.source.table.protected
-    if found is not None and not (rest and (outer in ("RIGHT", "FULL") or (outer and not reversed_))):
+    if found is not None and not (rest and outer and not _keeps_public(found)):
         conditions += rest
         return found
     if found is not None and rest and outer == "FULL":
@@ -263,7 +262,7 @@ def link_of(
         inside += [(tables_of(joined)[0].relation, part) for part in rest]
         return found
     # A RIGHT JOIN of two tables keeps the rows of the joined one, and looks for those of the first.
-    first, of_people = visible[0], found is not None and found.right.source.table.protected
+    first, of_people = visible[0], any(map(_is_people, visible))
     alone = outer == "RIGHT" and len(visible) == 2 and (isinstance(first, Source) or first.rows.plain)
     if found is not None and alone and of_people:
         inside += [(tables_of(first)[0].relation, part) for part in rest]
@@ -278,6 +277,12 @@ def link_of(
             position=place(),
         )
     raise _not_on_key(names, dataset, place, outer, bare=on is None and not using and kind in ("", "CROSS"))
+
+
+def _keeps_public(link: Link) -> bool:
+    """Whether an outer join keeps rows of a public table, and looks for those that refer to its key."""
+    kept, met = (link.right, link.left) if link.outer == "RIGHT" else (link.left, link.right)
+    return link.outer in ("LEFT", "RIGHT") and refers(met, kept) and not kept.source.table.protected
 
 
 def _not_on_key(names: SourceNames, dataset: Dataset, place: Place, outer: Outer, *, bare: bool) -> Refused:

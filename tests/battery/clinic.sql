@@ -518,6 +518,12 @@ SELECT COUNT(*) FROM hospitals h, patients p WHERE p.age < h.beds / 10 AND p.age
 SELECT h.name, COUNT(p.patient_id) FROM patients p RIGHT JOIN hospitals h ON p.region = h.region GROUP BY h.name
 
 -- answered
+SELECT h.name, COUNT(p.patient_id) FROM patients p RIGHT JOIN hospitals h ON p.region = h.region AND p.age > 60 GROUP BY h.name
+
+-- answered
+SELECT h.name, COUNT(v.visit_id), SUM(v.cost) FROM patients p JOIN visits v USING (patient_id) RIGHT JOIN hospitals h ON v.hospital_id = h.hospital_id AND p.age > 50 AND v.cost > h.beds * 10 GROUP BY h.name
+
+-- answered
 SELECT h.region, COUNT(*) FROM visits v JOIN patients p ON v.patient_id = p.patient_id JOIN hospitals h ON h.region = p.region AND h.hospital_id = v.hospital_id GROUP BY h.region
 
 -- answered

@@ -115,6 +115,21 @@ def test_the_key_of_a_full_join_is_that_of_either_side(key: str, rest: str, show
         assert found == [value for value in shown if value < before]
 
 
+@pytest.mark.parametrize("beside", ["v.cost > 5000", "v.hospital_id < 4", "h.beds > 300 AND v.cost > h.beds"])
+def test_a_right_join_has_conditions_beside_its_equality(beside: str) -> None:
+    """Shows that they rule out rows of people and no group, wherever the join stands, as in a LEFT JOIN."""
+    on = f"ON v.hospital_id = h.hospital_id AND {beside}"
+    for joined in (
+        f"hospitals AS h LEFT JOIN visits AS v {on}",
+        f"visits AS v RIGHT JOIN hospitals AS h {on}",
+        f"patients AS p JOIN visits AS v USING (patient_id) RIGHT JOIN hospitals AS h {on}",
+    ):
+        text = f"SELECT h.hospital_id, COUNT(v.cost) FROM {joined} GROUP BY 1"
+        (core,) = bound(lift(text, WORLDS["clinic"]))
+        assert [key for (key,) in core.described.keys.domain or ()] == list(range(1, 13))
+        assert core.core.where is not None
+
+
 def test_a_key_of_people_alone_is_refused_above_a_full_join() -> None:
     """Shows it of the key's own side, of public values that people's column does not declare, and what is advised."""
     text = "SELECT {}, COUNT(v.cost) FROM visits AS v FULL JOIN hospitals AS h USING (hospital_id) GROUP BY 1"
