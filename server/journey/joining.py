@@ -181,8 +181,8 @@ def _recipe(name: str, asked: Box, pieces: Sequence[Piece], held: Sequence[HeldS
     of_draw = {place: float(one.scale_of_sums) ** 2 for place, one in noise.items()}
     variances = [cells * of_draw[place] for place, _, cells, _ in found]
     weights = weights_of(wanted, [atoms for _, atoms, _, _ in found], variances)
-    if weights is None:
-        return None
+    if weights is None or not any(weights):
+        return None  # where no value is wanted every sum weighs nothing
     terms, rows_of = [], []
     for (place, _, cells, rows), weight in zip(found, weights, strict=True):
         if weight:

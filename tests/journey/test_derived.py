@@ -252,6 +252,15 @@ def test_what_they_do_not_determine_is_paid_for(
     assert not is_free(asked(services, then, who, **{"epsilon": "0.1", **options}))
 
 
+def test_a_condition_that_nobody_meets_is_measured(services: Services, analyst: Analyst) -> None:
+    """With no release, one and several beside it: it is no other condition's number, and no estimate of nothing."""
+    who = analyst()
+    nobody = "SELECT COUNT(*) FROM people WHERE sex = 'nowhere'"
+    for place, sql in enumerate(("sex = 'male'", "age < 40", "age > 60")):
+        asked(services, f"SELECT COUNT(*) FROM people WHERE {sql}", who)
+        assert not is_free(asked(services, nobody, who, epsilon=f"0.{place + 2}"))
+
+
 def test_what_a_histogram_chose_is_for_its_own_question(services: Services, analyst: Analyst) -> None:
     """Shows that sums within bounds that a query chose are stored without a frame: its identity does not name them."""
     who = analyst()
