@@ -28,6 +28,7 @@ _TYPES: dict[exp.DType, ColumnType] = {
     exp.DType.USMALLINT: ColumnType.INTEGER,
     exp.DType.UINT: ColumnType.INTEGER,
     exp.DType.UBIGINT: ColumnType.INTEGER,
+    exp.DType.UINT128: ColumnType.INTEGER,
     exp.DType.FLOAT: ColumnType.NUMBER,
     exp.DType.DOUBLE: ColumnType.NUMBER,
     exp.DType.VARCHAR: ColumnType.TEXT,
@@ -38,7 +39,7 @@ _TYPES: dict[exp.DType, ColumnType] = {
     exp.DType.TIMESTAMPNTZ: ColumnType.TIMESTAMP,
 }
 
-_UNSIGNED = frozenset((exp.DType.UTINYINT, exp.DType.USMALLINT, exp.DType.UINT, exp.DType.UBIGINT))
+_UNSIGNED = frozenset(kind for kind in _TYPES if kind.name.startswith("U"))
 _DIGITS_MAX, _DECIMALS_MAX = 38, 15
 
 

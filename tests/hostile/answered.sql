@@ -740,6 +740,9 @@ SELECT COUNT(*) FROM people WHERE CAST(age AS HUGEINT) = 1
 -- answered: the function has a value for every row, here and there
 SELECT COUNT(*) FROM people WHERE CAST(age AS UBIGINT) = 1
 
+-- answered: the function has a value for every row, here and there
+SELECT COUNT(CAST(age - 30 AS UHUGEINT)) FROM people WHERE age >= 30
+
 -- answered: rows of several branches, each of one person
 SELECT COUNT(*) FROM (SELECT age FROM people UNION ALL SELECT hours FROM people)
 
