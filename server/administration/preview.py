@@ -136,14 +136,14 @@ class Bench:
             most = Limit(Fraction(10**6), Fraction(1, 100))
             root = self.ledger.create_account(
                 dataset=self.dataset.name, parent=None, principal=None, name="root",
-                limit=most, filter=FilterKind.APPROXIMATE, actor="preview",
+                limit=most, filter=FilterKind.APPROXIMATE, space=self.dataset.space, actor="preview",
             )  # fmt: skip
             self._root = root.id
         name = f"preview{next(self._asked)}"
         kind = FilterKind.APPROXIMATE if self.limit.delta else FilterKind.PURE
         self.ledger.create_account(
             dataset=self.dataset.name, parent=self._root, principal=name, name=name,
-            limit=self.limit, filter=kind, actor="preview",
+            limit=self.limit, filter=kind, space=self.dataset.space, actor="preview",
         )  # fmt: skip
         return name
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import datetime
 import json
+from fractions import Fraction
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
-from server.administration.preview import Tried, _compared, questions_of
+from accountant.account import Limit
+from server.administration.preview import Bench, Tried, _compared, questions_of
 from tests.cli.support import cli
 
 QUESTIONS = """\
@@ -63,6 +66,14 @@ def test_errors_are_those_of_rows_with_the_same_keys() -> None:
         1,  # type: ignore[arg-type]
         "its answer cannot be compared with a number",
     )
+
+
+def test_accounts_are_in_the_unit_space_of_the_dataset() -> None:
+    """A dataset that shares its root with others is tried as well: elsewhere its accounts pay for nothing."""
+    ledger, dataset = Mock(), Mock(space="citizens")
+    bench = Bench(dataset, Mock(), Mock(), ledger, Mock(), Limit(Fraction(1), Fraction(1, 10**6)))
+    assert bench._principal() == "preview0"
+    assert [call.kwargs["space"] for call in ledger.create_account.call_args_list] == ["citizens", "citizens"]
 
 
 def test_questions_of_a_file() -> None:
