@@ -268,6 +268,15 @@ def test_a_planted_join_without_its_debit_is_caught(ledger: Ledger, monkeypatch:
     assert {finding.code for finding in ledger.audit().findings} >= {"wrong_amounts"}
 
 
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+def test_a_planted_join_under_the_greater_limit_is_caught(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The audit names a join whose root keeps the greater of the two limits."""
+    judge = JoinSpace._judge
+    monkeypatch.setattr(JoinSpace, "_judge", lambda *one: (judge(*one)[0], one[-1].limit, one[-1].branches))
+    joined(ledger)
+    assert {finding.code for finding in ledger.audit().findings} == {"wrong_limit"}
+
+
 def test_a_place_changes_once_and_only_for_a_root(ledger: Ledger) -> None:
     """The database refuses to move an account that is below another one, or upwards."""
     upper, lower = joined(ledger)

@@ -51,6 +51,11 @@ def test_a_charge_reaches_all_eight(ledger: Ledger, chain: list[Account]) -> Non
         under(ledger, chain[-1], "deeper")
     with pytest.raises(ValueError, match=r"epsilon"):
         under(ledger, chain[0], "nothing", epsilon=0)
+    with pytest.raises(ValueError, match="never ends"):
+        ledger.create_account(
+            dataset="others", parent=None, principal=None, name="for a day", limit=limit(1), filter=FilterKind.PURE,
+            actor="admin", expires=datetime.datetime(2999, 1, 1, tzinfo=datetime.UTC),
+        )  # fmt: skip
     with pytest.raises(ValueError, match="the dataset of its parent"):
         ledger.create_account(
             dataset="others", parent=chain[0].id, principal=None, name="elsewhere", limit=limit(1),
@@ -127,15 +132,22 @@ def test_a_planted_path_that_leaves_one_out_is_caught(ledger: Ledger, monkeypatc
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
-def test_a_planted_charge_through_a_frozen_account_is_caught(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("way", ["frozen", "ended"])
+def test_a_planted_charge_through_an_account_that_pays_no_more_is_caught(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
     """A reservation that looks at the account that pays alone is named by the audit and by the auditors' program."""
-    theirs = under(ledger, under(ledger, root(ledger), "lead"), "student")
-    ledger.freeze("lead", actor="admin", reason="stop", beside=lambda *_: None)
+    lead = under(ledger, root(ledger), "lead")
+    theirs = under(ledger, lead, "student")
+    if way == "frozen":
+        ledger.freeze("lead", actor="admin", reason="stop", beside=lambda *_: None)
+    else:
+        ledger.end(lead.id, actor="admin", reason="stop")
     whole = Batch.path
 
     def thawed(batch: Batch, name: str) -> list[AccountState]:
         for account in (path := whole(batch, name)):
-            account.frozen = False
+            account.frozen, account.expires = False, None
         return path
 
     with monkeypatch.context() as planted:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from accountant.account import Account
 from accountant.errors import AccountExpired, BudgetExhausted, HasHistory
 from accountant.ledger import Ledger
 from server.administration import lending
+from server.administration.refusal import ActRefused
 from tests.accountant.exported import exported, rechained
 from tests.accountant.making import analyst, core, gaussian, limit, request, root
 from tests.accountant.test_spaces import verified
@@ -179,7 +181,13 @@ def test_nothing_outlives_what_it_is_lent_of(world: World) -> None:
     last = datetime.date.fromisoformat(DAY) + datetime.timedelta(days=1)
     assert lend(world, who="other", of=envelope, expires=last.isoformat()).status_code == 422
     assert lend(world, who="other", of=envelope).status_code == 201
+    assert lend(world, of=envelope).status_code == 409, "what was lent is its holder's to lend"
     assert lend(world, who="admin", of=world.root.id).status_code == 409
+    endless = lending.LendBudget(
+        account=world.account.id, principal="other", epsilon=Fraction(1), delta=Fraction(1, 10**7), expires=None
+    )
+    with pytest.raises(ActRefused, match="EndsTooLate"):
+        lending.Lending(world.ledger).lend(endless, actor="analyst")
 
 
 def test_charges_after_an_end_are_named(lent: tuple[Callable[[], Ledger], list[datetime.datetime]]) -> None:
