@@ -104,7 +104,7 @@ async def _estimate(
     if body.question is None or not isinstance(asked, dict):
         return None
     own = await in_thread(lambda: services.ledger.accounts(dataset=body.dataset, principal=caller.name))
-    if not own:
+    if all(account.expires is not None for account in own):
         return None
     question = question_of(caller, body.question, {**asked, "budget": body.budget or body.question.budget}, key=None)
     return await called(services, caller, body.dataset, partial(services.journey.estimate, question))

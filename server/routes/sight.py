@@ -222,10 +222,11 @@ async def _own_or_shared(request: Request, kept: Kept[R], resource_id: str, shar
 
 
 def datasets_decided_by(services: Services, caller: Caller) -> tuple[str, ...]:
-    """The datasets whose budget requests an owner decides: those of which it has a budget."""
+    """The datasets whose budget requests an owner decides: those of which it has a budget, which is no lent one."""
     if caller.role is not Role.OWNER:
         return ()
-    return tuple(sorted({account.dataset for account in services.ledger.accounts(principal=caller.name)}))
+    own = services.ledger.accounts(principal=caller.name)
+    return tuple(sorted({account.dataset for account in own if account.expires is None}))
 
 
 async def visible_request(request: Request, request_id: str) -> BudgetRequestRow:

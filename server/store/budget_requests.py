@@ -75,7 +75,9 @@ class BudgetRequestRows(Outbox):
     def _deciders(connection: Connection, row: BudgetRequestRow) -> list[str]:
         """Who may decide a request and has a webhook: administrators, and owners with a budget of the dataset."""
         own = select(accounts.c.principal).where(
-            accounts.c.dataset == row.dataset, accounts.c.principal == principals.c.name
+            accounts.c.dataset == row.dataset,
+            accounts.c.principal == principals.c.name,
+            accounts.c.expires.is_(None),  # whoever lends makes nobody decide
         )
         chosen = (
             select(principals.c.name)

@@ -163,6 +163,18 @@ def test_a_request_is_decided_once(world: World) -> None:
     assert world.ledger.account(world.account.id).revision == 1
 
 
+def test_what_is_lent_to_an_owner_lets_it_decide_nothing(world: World) -> None:
+    """An analyst who lends to the owner of other data gets nobody who approves: it sees none and is told of none."""
+    day = (datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=30)).date().isoformat()
+    lent = {"principal": "owner", "limit": {"epsilon": "1", "delta": "0.0000001"}, "expires": day}
+    assert world.api.post(f"/v1/budgets/{world.account.id}:lend", json=lent).status_code == 201
+    hook(world, "owner", "request.waiting")
+    made = asked(world)
+    assert sent(world, "owner") == []
+    assert world.api.get(PATH, who="owner").json()["requests"] == []
+    assert decide(world, made, "approved", "owner").status_code == 404
+
+
 def test_a_key_for_asking_decides_nothing(world: World) -> None:
     """Approving and rejecting need the scope of administrators; withdrawing what one asked for does not."""
     made = asked(world)
