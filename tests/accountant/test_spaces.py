@@ -6,16 +6,20 @@ import datetime
 import secrets
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from sqlalchemy.exc import DBAPIError
 
 from accountant.account import Account, DeltaShares, FilterKind
+from accountant.batch import Batch
 from accountant.calendar import ACKNOWLEDGEMENT, WindowKind, WindowMode
 from accountant.entry import ZERO
 from accountant.errors import BudgetExhausted, SpacesNotJoined
 from accountant.ledger import Ledger
+from accountant.rows import AccountState
 from accountant.spaces import JoinSpace
+from accountant.states import EntryKind
 from accountant.window import WindowWish
 from tests.accountant.exported import Lines, Program, exported, rechained, sealed
 from tests.accountant.making import analyst, core, limit, request, root, spend
@@ -275,6 +279,23 @@ def test_a_planted_join_under_the_greater_limit_is_caught(ledger: Ledger, monkey
     monkeypatch.setattr(JoinSpace, "_judge", lambda *one: (judge(*one)[0], one[-1].limit, one[-1].branches))
     joined(ledger)
     assert {finding.code for finding in ledger.audit().findings} == {"wrong_limit"}
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+def test_a_planted_join_that_leaves_the_debit_out_is_caught(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The audit names a join after which the upper root has no entry: at the end of the ledger, and before others."""
+    write = Batch.add_entry
+
+    def forgetful(batch: Batch, account: AccountState, kind: EntryKind, **told: Any) -> None:
+        if '"action":"join"' not in told["details"]:
+            write(batch, account, kind, **told)
+
+    with monkeypatch.context() as planted:
+        planted.setattr(Batch, "add_entry", forgetful)
+        upper, _ = joined(ledger)
+    assert "wrong_tree" in {finding.code for finding in ledger.audit().findings}
+    take(ledger, upper, "0.1", principal="owner")
+    assert "wrong_tree" in {finding.code for finding in ledger.audit().findings}
 
 
 def test_a_place_changes_once_and_only_for_a_root(ledger: Ledger) -> None:

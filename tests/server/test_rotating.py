@@ -118,6 +118,16 @@ def test_every_sealed_column_is_known() -> None:
     assert binary - plain == {(what.table, what.column) for what in SEALED}
 
 
+def test_another_secret_than_the_databases_rotates_nothing(settings: Settings) -> None:
+    """What it cannot read would be left behind for good: refused, and all is under the secret that it was."""
+    before = settings.keys_secret()
+    with contextlib.closing(open_registry(settings)) as registry:
+        for wrong, after in ((before[::-1], b"1" * 64), (before, before)):
+            with pytest.raises(ValueError, match="not the one that this database knows"):
+                registry.rotate_secret(wrong, after, until=utc_now(), actor="test", reason="x")
+    assert read(settings, before) == [b"noise"] * 3
+
+
 def test_everything_is_under_the_new_one(settings: Settings) -> None:
     """All that was encrypted is read with the new secret and not with the old one, which is no file any more; the key
     opens, is hashed anew, and opens when the time is over; the audit agrees at each step."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from fractions import Fraction
 from typing import Any
 from unittest.mock import Mock
@@ -33,7 +32,7 @@ def change(world: World, window: Any, **more: Any) -> Any:
 
 def test_slices_of_a_lifetime(world: World) -> None:
     """One slice of twenty: lifetime, window and projection are shown; what does not fit is refused with its moment."""
-    world.ledger._clock = Clock(datetime.datetime.now(datetime.UTC))  # else a year may begin meanwhile
+    world.ledger._clock = Clock(world.account.created)  # else a day or a year may begin meanwhile
     set_ = change(world, SLICES)
     assert set_.status_code == 200, set_.text
     shown = set_.json()
