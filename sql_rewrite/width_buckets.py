@@ -5,7 +5,8 @@
 Claim. It is a total function of the row. Proof: it is written with operators of the allow-list alone, the ends and the
 number of parts are constants, and the quotient is taken of differences that are not zero.
 
-Its values are known whatever the column declares, 0 to n + 1, so that it makes public groups of any number. DuckDB has
+Its values are known whatever the column declares, 0 to n + 1, so that it makes public groups of any number: the whole
+is held to that range, which changes no value and NULL neither. DuckDB has
 no function of that name; where a text is bound, one of the same definition stands for it (engines/handlers/judge.py).
 """
 
@@ -61,7 +62,9 @@ def _width_bucket(lifter: Lifter, node: exp.Expr) -> Expression:
         ],
         default=place,
     )
-    return lifter.lift(written)
+    # Never cuts anything: it says where the values lie, and so makes them public.
+    least = exp.Least(this=written, expressions=[beyond.copy()], ignore_nulls=True)
+    return lifter.lift(exp.Greatest(this=exp.Literal.number(0), expressions=[least], ignore_nulls=True))
 
 
 READERS: Mapping[type[exp.Expr], Reader] = {exp.WidthBucket: _width_bucket}

@@ -6,6 +6,7 @@ import pytest
 
 from privacy.policy import ColumnType
 from privacy.refusal import Refused
+from sql_rewrite.evaluate import map_domain
 from sql_rewrite.expressions import describe
 from sql_rewrite.lift import lift
 from tests.sql_rewrite.datasets import CLINIC
@@ -28,6 +29,14 @@ def test_the_core_groups_by_the_whole_number(key: str, whole: str) -> None:
     ((_, found),) = core.keys
     assert found.type is ColumnType.INTEGER
     assert describe(found) in (whole, f"CAST({whole} AS BIGINT)")
+
+
+@pytest.mark.parametrize("column", ["income", "salary", "age"])
+def test_buckets_are_public_whatever_is_declared(column: str) -> None:
+    """Their numbers are known of any number: without bounds, with bounds, and with declared keys."""
+    (core,) = lift(f"SELECT WIDTH_BUCKET({column}, 0, 80, 4) AS b, COUNT(*) FROM people GROUP BY b", CLINIC).cores
+    ((_, found),) = core.keys
+    assert {0, 1, 2, 3, 4, 5} >= set(map_domain(found, 100) or [-1]) - {None} >= {1, 2, 3, 4}
 
 
 def test_two_spellings_of_one_grid_are_one_core() -> None:
