@@ -22,6 +22,7 @@ from accountant.account import Account
 from accountant.errors import BudgetExhausted, LedgerBehind
 from accountant.highwater import HighWater, Mark
 from accountant.ledger import Ledger, utc_now
+from accountant.request import QueryRecord
 from server.store.tables import told
 from tests.accountant.making import analyst, core, laplace, limit, releases_for, request, root
 
@@ -256,13 +257,13 @@ def test_kill_at_any_moment(url: str, tmp_path: Path, kills: int) -> None:
         assert ledger.account(leaf.id).spent.pure == len(records) * 10**11
 
 
-def _pages(ledger: Ledger) -> list[list[object]]:
+def _pages(ledger: Ledger) -> list[list[QueryRecord]]:
     pages = []
     after = None
     while page := ledger.queries(None, after=after, count=500):
         pages.append(page)
         after = page[-1].id
-    return pages  # type: ignore[return-value]
+    return pages
 
 
 def spend_in_threads(url: str, leaf: Account, threads: int, diary: Diary, wishes: int = 20) -> None:
