@@ -1,4 +1,4 @@
-# Noisegate's image: `docker build -t noisegate:0.14.0 .`, or `docker compose up` for a server with PostgreSQL.
+# Noisegate's image: `docker build -t noisegate:0.15.0 .`, or `docker compose up` for a server with PostgreSQL.
 # Runs as an ordinary user, works with a read-only root file system, needs no tool beyond Python itself.
 
 FROM python:3.13-slim-trixie AS build

@@ -14,7 +14,7 @@ def program_version() -> str:
     try:
         return version("noisegate")
     except PackageNotFoundError:
-        return "0.14.0"
+        return "0.15.0"
 
 
 def unlocked_packages() -> tuple[int, list[str]] | None:
