@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import sys
 from collections.abc import Sequence
 from fractions import Fraction
 from statistics import NormalDist
@@ -27,6 +26,7 @@ from privacy.policy import ColumnType
 from privacy.statistic import Choice, CoreStatistics, KeyColumn, Keys
 from tests.mechanisms.support import FALSE_ALARM, SeededBits, count
 from tests.privacy.vectors import load
+from tests.work import counting_calls
 
 T = ColumnType
 CONFIDENCE = Fraction(95, 100)
@@ -130,19 +130,8 @@ def test_one_noise_gives_the_order_of_several_draws() -> None:
 
 def work_of(made: ChoiceMeasurement, scores: Integers, seed: int) -> int:
     """How many functions are called, of ours and of numpy's, until a choice of these bits is made."""
-    events = 0
-
-    def seen(_frame: object, event: str, _what: object) -> None:
-        nonlocal events
-        events += event in ("call", "c_call")
-
-    bits, before = SeededBits(seed), sys.getprofile()
-    sys.setprofile(seen)
-    try:
-        made.perturb(scores, bits)
-    finally:
-        sys.setprofile(before)
-    return events
+    bits = SeededBits(seed)
+    return counting_calls(lambda: made.perturb(scores, bits))[1]
 
 
 @pytest.mark.parametrize("family", NoiseFamily)
