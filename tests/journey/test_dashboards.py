@@ -33,6 +33,7 @@ from tests.journey.watched import Clinic
 SEXES = 'SELECT sex, COUNT(*) AS "number of people" FROM people GROUP BY sex'
 DAILY = {"times": ["06:00"]}
 DAY = datetime.timedelta(days=1)
+HOUR = datetime.timedelta(hours=1)
 
 
 class Wall:
@@ -40,7 +41,8 @@ class Wall:
 
     def __init__(self, clinic: Clinic) -> None:
         self.clinic = clinic
-        self.moment = utc_now().replace(hour=12, minute=0, second=0, microsecond=0)
+        # Noon, such that none of the daily times lies between it and the machine's clock, which dates what is made.
+        self.moment = (utc_now() - 6 * HOUR).replace(hour=12, minute=0, second=0, microsecond=0)
         self.who = ""
         services = clinic.services
         assert isinstance(services.dashboards, Dashboards)
